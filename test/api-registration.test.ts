@@ -141,8 +141,12 @@ describeInstances('registration', {}, (the, variant) => {
       return;
     }
     assert.match((await the().call('GET', `/verify?token=${late}`)).text, /held-3/);
-    for (let call = 0; call < 2; call++) {
-      const answer = assertOk(await the().call('GET', `/api/verify?token=${late}`));
+    for (const method of ['GET', 'POST', 'GET', 'POST']) {
+      const answer = assertOk(
+        method === 'GET'
+          ? await the().call('GET', `/api/verify?token=${late}`)
+          : await the().call('POST', '/api/verify', { body: { token: late } }),
+      );
       assert.match(
         String(answer.at('message')),
         /The slug 'held' went to another agent.*this one is 'held-3'/,

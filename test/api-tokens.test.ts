@@ -213,6 +213,14 @@ describeInstances(
       else assert.equal(held.at('agent.slug'), 'early-bird-2');
       assertOk(await register('last@example.com', 'last-bird', { from }));
       assert.equal(assertOk(await register('late@example.com', 'early-bird')).at('agent.slug'), 'early-bird');
+      const body = { token: await newest('early@example.com') };
+      const beaten = await the().call('POST', '/api/verify', { body });
+      if (choosesSlug) assertProblem(beaten, 'slug_taken');
+      else
+        assert.match(
+          String(assertOk(beaten).at('message')),
+          /'early-bird' went to another agent meanwhile; this one is 'early-bird-3'\.$/,
+        );
     });
 
     test('hold no slug beyond an hour when the clock was ahead', async () => {

@@ -57,11 +57,10 @@ export function keyEndpoints(app: FastifyInstance, ctx: Context): void {
     errors: ['invalid_token', 'token_expired', 'token_used', 'slug_taken'],
     handle: async ({ body: { token }, reply }) => {
       const isRecovery = (await kindOfToken(ctx, token)) === 'recover';
-      const { apiKey, blogUrl } = await ctx.engine.write(isRecovery ? confirmRecovery : verifyAgent, {
-        token,
-      });
+      const exchange = isRecovery ? confirmRecovery : verifyAgent;
+      const { apiKey, blogUrl, ...named } = await ctx.engine.write(exchange, { token });
       secret(reply);
-      const message = isRecovery ? replaced : verified;
+      const message = isRecovery ? replaced : verified + slugSentence(named);
       return { body: { message, apiKey, blogUrl, next: firstPublish(site.baseUrl) } };
     },
   });

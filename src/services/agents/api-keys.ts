@@ -186,7 +186,7 @@ function issuedKey(
 /** What an answer adds where a slug is not what the mail said; empty where it is. */
 export function slugSentence({ slug, slugWas }: Pick<IssuedKey, 'slug' | 'slugWas'>): string {
   if (slugWas === null) return '';
-  return ` The slug '${slugWas}' went to another agent, since it is held for an hour only; this one is '${slug}'.`;
+  return ` The slug '${slugWas}' went to another agent meanwhile; this one is '${slug}'.`;
 }
 
 /** The key that this token gave earlier. Throws token_used if it was used or replaced since. */
