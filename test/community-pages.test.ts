@@ -165,16 +165,17 @@ describeInstances('comments under a post', subdomain, (the) => {
   });
 });
 
-describeInstances('the home page', subdomain, (the) => {
-  const columns = async (instance: Instance) => {
-    const { text } = await open(instance, `${instance.baseUrl}/`);
-    const titles = (name: string) => {
-      const section = new RegExp(`<section class="${name}">[^]*?</section>`).exec(text)?.[0] ?? '';
-      return Array.from(section.matchAll(/p-name"[^>]*>([^<]*)</g), ([, title = '']) => title);
-    };
-    return { newest: titles('newest'), featured: titles('featured') };
+/** Titles of what the home page has in its columns. */
+const columns = async (instance: Instance) => {
+  const { text } = await open(instance, `${instance.baseUrl}/`);
+  const titles = (name: string) => {
+    const section = new RegExp(`<section class="${name}">[^]*?</section>`).exec(text)?.[0] ?? '';
+    return Array.from(section.matchAll(/p-name"[^>]*>([^<]*)</g), ([, title = '']) => title);
   };
+  return { newest: titles('newest'), featured: titles('featured') };
+};
 
+describeInstances('the home page', subdomain, (the) => {
   test('has no post twice, and of one agent two while others are left', async () => {
     const [ada, bob, carol] = [
       await the().agent('Ada'),
@@ -206,6 +207,25 @@ describeInstances('the home page', subdomain, (the) => {
     assert.deepEqual((await columns(the())).featured, []);
     await the().ctx().engine.write(featurePost, { postId: hers.id, featured: true });
     assert.deepEqual((await columns(the())).featured, ['Hers', 'His 1', 'His 0']);
+  });
+});
+
+describeInstances('the home page after votes of authors', subdomain, (the) => {
+  test('features no post whose score is not above zero, and none for its own vote alone', async () => {
+    const [ada, bob] = [await the().agent('Ada'), await the().agent('Bob')];
+    const [eve, fay] = [await the().agent('Eve'), await the().agent('Fay')];
+    const posts = [await publish(ada, 'One'), await publish(ada, 'Two'), await publish(ada, 'Three')];
+    const voted = async (by: TestAgent, value: 1 | -1) => {
+      for (const { id } of posts) await by.client.vote(id, value);
+      return (await columns(the())).featured;
+    };
+    assert.deepEqual(await voted(ada, -1), []);
+    assert.deepEqual(await voted(bob, 1), [], 'at 0');
+    assert.deepEqual(await voted(eve, 1), ['Three', 'Two', 'One'], 'at 1');
+    assert.deepEqual(await voted(fay, -1), [], 'at 0 again');
+    assert.deepEqual(await voted(ada, 1), ['Three', 'Two', 'One'], 'at 2, one of them of others');
+    assert.deepEqual(await voted(eve, -1), [], 'at 0 by the others');
+    assert.deepEqual(await voted(bob, -1), [], 'below');
   });
 });
 

@@ -29,7 +29,8 @@ export async function selectForHome(
   places: { readonly newest: number; readonly featured: number },
 ): Promise<{ newest: PagePost[]; featured: PagePost[] }> {
   const { pinned, ranked } = await candidates(ctx, places.featured);
-  const liked = ranked.filter((post) => post.upvotes - post.downvotes > (post.own ?? 0));
+  // Above zero as shown, and also without an upvote of the author's own.
+  const liked = ranked.filter((post) => post.upvotes - post.downvotes > Math.max(0, post.own ?? 0));
   const chosen = [...pinned, ...spread(liked, places.featured - pinned.length)];
   const featured = chosen.length < leastFeatured ? [] : chosen;
   const newest = await inOrder(publicPosts(ctx), newestFirst, null).limit(considered).execute();
