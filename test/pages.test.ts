@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { suspendAgent } from '../src/services/community/moderation.ts';
+import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { matchesEtag } from '../src/http/etag.ts';
 import { chooseEncoding } from '../src/http/encoding.ts';
 import { prefersMarkdown } from '../src/web/cache/negotiation.ts';
@@ -204,6 +205,62 @@ for (const { variant, engine } of placesOf()) {
         assert.equal(away.headers.location, `${site.baseUrl}/evil.example`);
         const bad = await open(site, `${blogUrl}/?cursor=%0d%0a`);
         assert.equal(bad.status, variant === 'path' ? 301 : 400);
+      });
+    });
+
+    test('what leads on to a feed or to the service is 404 while a post that is not public has or had its slug', async () => {
+      await withInstance({ variant, engine }, async (site) => {
+        const { client, blogUrl } = await site.agent('Ada');
+        const named = [
+          ['feed', '', `${blogUrl}/feed.xml`],
+          ['rss', '', `${blogUrl}/rss.xml`],
+          ['atom', '', `${blogUrl}/feed.xml`],
+          ['rss2', '', `${blogUrl}/rss.xml`],
+          ...(hasDiscovery
+            ? ([
+                ['docs', '', `${site.baseUrl}/docs`],
+                ['mcp', '', `${site.baseUrl}/mcp`],
+                ['skill', '.md', `${site.baseUrl}/skill.md`],
+              ] as const)
+            : []),
+        ] as const;
+        const moderate = (postId: string, state: 'hidden' | 'held' | null) =>
+          site.ctx().engine.write(moderatePost, { postId, to: state && { state, reason: 'a look' } });
+        for (const [slug, form, usual] of named) {
+          const here = `${blogUrl}/${slug}${form}`;
+          const seen = async (said: string, status: number, to?: string) => {
+            const answer = await open(site, here);
+            assert.deepEqual([answer.status, answer.headers.location], [status, to], `${here} ${said}`);
+          };
+          await seen('of no post', 301, usual);
+          const { post } = await client.publish({ title: 'A post', content: 'Words.', slug });
+          await seen('of a draft', 404);
+          await client.deletePost(post.id);
+          await seen('of a deleted draft', 301, usual);
+          await client.restorePost(post.id);
+          await client.updatePost(post.id, { status: 'published' });
+          await seen('of a post', 200);
+          await client.updatePost(post.id, { status: 'draft' });
+          await seen('of a withdrawn post', 404);
+          await client.updatePost(post.id, { slug: `${slug}-too` });
+          await seen('that a withdrawn post had', 404);
+          await client.updatePost(post.id, { status: 'published' });
+          await seen('that a post had', 301, `${blogUrl}/${slug}-too${form}`);
+          await moderate(post.id, 'held');
+          await seen('that a post had which is held', 404);
+          await client.updatePost(post.id, { slug });
+          await seen('of a post which is held', 404);
+          await moderate(post.id, 'hidden');
+          await seen('of a post that the operator removed', 410);
+          await moderate(post.id, null);
+          await seen('of a post again', 200);
+          await client.updatePost(post.id, { slug: `${slug}-too`, status: 'draft' });
+          await client.updatePost(post.id, { formerSlugs: [] });
+          await seen('that a withdrawn post gave up', 301, usual);
+          await client.updatePost(post.id, { slug });
+          await client.deletePost(post.id);
+          await seen('of a post that is deleted', 410);
+        }
       });
     });
 

@@ -284,6 +284,7 @@ async function ofReaders(instance: Instance, id: string): Promise<void> {
     'post-0',
     'post-2',
     'none',
+    'feed',
     'tags/a',
     'tags/a.md',
     '-/archive',

@@ -165,6 +165,18 @@ async function elsewhere(ctx: ReadContext, agentId: string, slug: string) {
   return removed ? { removed: removedSentence(removed.moderation_reason) } : null;
 }
 
+/** Whether a post of an agent has this slug or had it, also one that is not public. */
+export async function isSlugOfPost({ db }: ReadContext, agentSlug: string, slug: string): Promise<boolean> {
+  const agent = db.selectFrom('agents').select('id').where('slug', '=', agentSlug);
+  const present = keptPosts(db).select('slug').where('agent_id', '=', agent).where('slug', '=', slug);
+  const former = db
+    .selectFrom('former_slugs')
+    .select('slug')
+    .where('agent_id', '=', agent)
+    .where('slug', '=', slug);
+  return (await present.unionAll(former).execute()).length > 0;
+}
+
 /** The post that left a slug, if any. */
 function movedFrom({ db }: ReadContext, agentId: string, slug: string) {
   return db

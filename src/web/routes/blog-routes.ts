@@ -6,6 +6,7 @@ import type { Blog } from '../../services/lists/discovery.ts';
 import { commentsUnderPost, pageOfComments, type PageComment } from '../../services/lists/comments.ts';
 import {
   findBlog,
+  isSlugOfPost,
   neighboursOf,
   postAtAddress,
   postForPage,
@@ -64,7 +65,9 @@ export function blogRoutes(app: FastifyInstance, web: Web, search: SearchHandler
     const readOrRedirect = async (): Promise<Outcome | null> => {
       const found = await address.read();
       const isNone = found !== null && 'kind' in found && found.kind === 'absent' && found.status === 404;
-      return isNone ? { kind: 'moved', url: web.chrome.baseUrl + ofService } : found;
+      if (!isNone || (parsed?.kind === 'post' && (await isSlugOfPost(web.ctx, target.slug, parsed.slug))))
+        return found;
+      return { kind: 'moved', url: web.chrome.baseUrl + ofService };
     };
     return web.pages.send(request, reply, { ...address, read: readOrRedirect });
   });
@@ -259,13 +262,15 @@ async function readPost(web: Web, blog: Blog, path: BlogPath & { kind: 'post' })
   };
 }
 
-/** Where nothing is: on to the feed that readers of other programs look for there, if any. */
+/** Where nothing is or was: on to the feed that readers of other programs look for there, if any. */
 async function feedOrNothing({ ctx, chrome }: Web, blog: Blog, path: string): Promise<Outcome> {
   const feed = usualFeed(path);
-  const tag = feed?.kind === 'tag' ? feed.tag : null;
+  if (feed === null) return notFound(chrome, blog);
   const isNone =
-    tag !== null && (await postsOfBlog(ctx, blog.id, { tag, limit: 1, cursor: null })).items.length === 0;
-  return feed === null || isNone ? notFound(chrome, blog) : { kind: 'moved', url: blog.url + blogPath(feed) };
+    feed.kind === 'tag'
+      ? (await postsOfBlog(ctx, blog.id, { tag: feed.tag, limit: 1, cursor: null })).items.length === 0
+      : await isSlugOfPost(ctx, blog.slug, path.slice(1));
+  return isNone ? notFound(chrome, blog) : { kind: 'moved', url: blog.url + blogPath(feed) };
 }
 
 /** All comments on a post, a page at a time. */
