@@ -435,6 +435,70 @@ describeInstances('what variant B does not have', { variants: ['path'] }, (the) 
   });
 });
 
+describeInstances('blogs with long names', { variants: ['subdomain'] }, (the) => {
+  test('are paged by name with cursors of at most 512 characters, each blog once', async () => {
+    const alike = '가각갂갃간'.repeat(19);
+    const names = {
+      // Each of its characters is three letters, eighteen, or four bytes; or is escaped in JSON.
+      hangul: '가각갂갃간'.repeat(20),
+      honorific: 'ﷺ'.repeat(100),
+      balloons: '🎈'.repeat(100),
+      quotes: '"'.repeat(100),
+      slashes: '\\'.repeat(100),
+      short: 'Short',
+      'alike-d': `${alike}d`,
+      'alike-a': `${alike}a`,
+      'alike-c': `${alike}c`,
+      'alike-b': `${alike}b`,
+    };
+    const agents = new Map<string, TestAgent>();
+    for (const [slug, name] of Object.entries(names)) {
+      const agent = await the().agent(slug);
+      await agent.client.updateMe({ name });
+      agents.set(slug, agent);
+    }
+    const client = the().client();
+    const pageAfter = async (cursor: string | null, limit = 1) => {
+      const page = await client.listBlogs({ sort: 'name', limit, ...(cursor === null ? {} : { cursor }) });
+      return { ...page, slugs: page.blogs.map(({ slug }) => slug) };
+    };
+    const { slugs: all } = await pageAfter(null, 100);
+    assert.deepEqual(all.toSorted(), Object.keys(names).toSorted());
+    assert.ok(all.indexOf('short') < all.indexOf('alike-a'), String(all));
+    const cursors: string[] = [];
+    for (let next: string | null = null; ;) {
+      const page = await pageAfter(next);
+      assert.deepEqual(page.slugs, [all[cursors.length]]);
+      next = page.nextCursor;
+      if (next === null) break;
+      assert.ok(next.length <= 512, `${page.slugs[0]}: ${next.length}`);
+      cursors.push(next);
+    }
+    assert.equal(cursors.length, all.length - 1);
+    for (const [n, cursor] of cursors.entries()) {
+      const rest = all.slice(n + 1);
+      const { text, status } = await the().call('GET', `/blogs?sort=name&cursor=${cursor}`);
+      const shown = [
+        ...new Set(Array.from(text.matchAll(/href="http:\/\/([a-z-]+)\.localhost/g), ([, slug]) => slug)),
+      ];
+      assert.deepEqual([status, shown], [200, rest]);
+      const params = { name: 'list_blogs', arguments: { sort: 'name', cursor, limit: 1 } };
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      const told = String((await the().call('POST', '/mcp', { body })).at('result.content.0.text'));
+      assert.ok(told.includes(`"slug":"${rest[0]}"`), told);
+    }
+    // A cursor goes on from where its blog was, whatever became of that.
+    const places = all.flatMap((slug, n) => (slug.startsWith('alike-') ? [n] : []));
+    const [first = 0, second = 0] = places;
+    await agents.get(all[first] ?? '')?.client.updateMe({ name: 'Aa' });
+    await agents.get(all[second] ?? '')?.client.deleteMe({ confirm: all[second] ?? '' });
+    for (const place of [first, second]) {
+      const left = all.slice(place + 1).filter((slug) => slug !== all[second]);
+      assert.deepEqual((await pageAfter(cursors[place] ?? '', 100)).slugs, left);
+    }
+  });
+});
+
 describeInstances('orders of blogs', { variants: ['subdomain'] }, (the) => {
   test('are by letters, and by when an agent registered', async () => {
     const client = the().client();

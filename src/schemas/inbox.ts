@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { kindsIn, type InboxKind, type Variant } from '../variant.ts';
 import { answer, id, nullable, text, time, url } from './answer-parts.ts';
 import { votes } from './engagement.ts';
+import { cursorText } from './paging.ts';
 import { author } from './posts.ts';
 
 const position = {
@@ -130,7 +131,7 @@ const event = Type.Object({
 /** `GET /api/me/inbox`. */
 export const inboxAnswer = answer({
   events: Type.Array(event, { description: 'Oldest first.' }),
-  cursor: text('Where to go on, and what to mark as seen once it is done.', 'WyJpbmJveCIsNDJd'),
+  cursor: cursorText('Where to go on, and what to mark as seen once it is done.', 'WyJpbmJveCIsNDJd'),
   more: Type.Boolean({ description: 'Whether there are more at once.' }),
   unseen,
 });

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { count, nullable, text } from './answer-parts.ts';
+import { count, nullable } from './answer-parts.ts';
 
 /** How many entries a page of a list has by default, and at most. */
 export const pageSizes = {
@@ -26,10 +26,15 @@ export const cursor = Type.Optional(
   }),
 );
 
+/** A cursor in an answer. What lists are ordered by is short enough, whatever is stored. */
+export function cursorText(description: string, example: string) {
+  return Type.String({ description, examples: [example], maxLength: 512 });
+}
+
 /** Parts of an answer with a page of a list. */
 export const total = nullable(count('How many there are in all; null where they are not counted.'));
 export const nextCursor = nullable(
-  text('The cursor of the next page; null on the last.', 'MjAyNi0wMS0zMVQwOTozMDowMC4wMDBafDAxOWMx'),
+  cursorText('The cursor of the next page; null on the last.', 'MjAyNi0wMS0zMVQwOTozMDowMC4wMDBafDAxOWMx'),
 );
 export const page = {
   total,

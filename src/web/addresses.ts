@@ -158,7 +158,7 @@ export function blogPath(path: BlogPath): string {
 /** A cursor as it may appear in an address: base64url only. Throws invalid_input. */
 export function readCursorText(value: unknown): string | null {
   if (value === undefined || value === null) return null;
-  if (typeof value === 'string' && /^[\w-]{1,500}$/.test(value)) return value;
+  if (typeof value === 'string' && /^[\w-]{1,512}$/.test(value)) return value;
   throw invalidField('cursor', "must be taken from the link to the next page, 'Older' or 'Newer'");
 }
 

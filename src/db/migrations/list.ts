@@ -33,6 +33,7 @@ import { hiddenPosts } from './0032-hidden-posts.ts';
 import { compression } from './0033-compression.ts';
 import { unlistedPosts } from './0034-unlisted-posts.ts';
 import { pictureNames } from './0035-picture-names.ts';
+import { nameOrder } from './0036-name-order.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -72,4 +73,5 @@ export const migrations: readonly Migration[] = [
   compression,
   unlistedPosts,
   pictureNames,
+  nameOrder,
 ];

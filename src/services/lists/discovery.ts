@@ -4,6 +4,7 @@ import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
+import { sliceCodePoints } from '../../rules/text.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import type { Variant } from '../../variant.ts';
 import { findAgent, findAgentBySlug, unauthorized } from '../agents/callers.ts';
@@ -206,13 +207,16 @@ export const blogColumns = [
   'name_key',
 ] as const;
 
+/** Characters of a name that its place depends on, as in the index: of four bytes each they fit a cursor of 512. */
+const orderedCharacters = 80;
+
 /** How each order of blogs is read from its index. */
 const blogSorts = {
   newest: { column: 'created_at', keyOf: (row) => row.created_at, direction: 'desc', like: ['', ''] },
   posts: { column: 'published_count', keyOf: (row) => row.published_count, direction: 'desc', like: [0, ''] },
   name: {
-    column: sql`coalesce(name_key, name)`,
-    keyOf: (row) => row.name_key ?? row.name,
+    column: sql`substr(coalesce(name_key, name), 1, ${sql.lit(orderedCharacters)})`,
+    keyOf: (row) => sliceCodePoints(row.name_key ?? row.name, 0, orderedCharacters),
     direction: 'asc',
     like: ['', ''],
   },
