@@ -163,6 +163,10 @@ describe('the code', () => {
       )
       .map(({ path }) => path);
 
+  test('loads no client of the web, which an import of node:http brings along', () => {
+    assert.deepEqual(holding(/^import (?!type ).*'node:http'/m, 'cli'), []);
+  });
+
   test('reads the environment in config/ only', () => {
     assert.deepEqual(holding(/process\.env/, 'config/config.ts'), []);
   });

@@ -1,6 +1,9 @@
-import { ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import { slice } from './slices.ts';
+
+/** Not imported: an import reads all exports, and some of this one load a client of the web, of 13 MiB. */
+export const http = process.getBuiltinModule('node:http');
 
 /**
  * Milliseconds for which other work waits for connections, before it has a slice of its own. Each client that connects
@@ -68,5 +71,5 @@ export function connectionsOf(server: Server): ReadonlySet<Socket> {
 export function responseOn(socket: Socket): ServerResponse | null {
   // Node keeps it there, also to decide what is idle.
   const response: unknown = Reflect.get(socket, '_httpMessage');
-  return response instanceof ServerResponse ? response : null;
+  return response instanceof http.ServerResponse ? response : null;
 }

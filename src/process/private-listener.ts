@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ListenAddress } from '../config/config.ts';
+import { http } from '../platform/arrivals.ts';
 import { listenError } from './port.ts';
 
 /** What is asked at an address of the private listener, and the answer to it. */
@@ -15,7 +16,7 @@ export async function listenPrivately(
   address: ListenAddress,
   answer: (call: PrivateCall) => Promise<PrivateAnswer>,
 ): Promise<AsyncDisposable> {
-  const server = createServer((request, response) => void reply(request, response));
+  const server = http.createServer((request, response) => void reply(request, response));
 
   async function reply({ method, url = '/' }: IncomingMessage, response: ServerResponse): Promise<void> {
     const [path = '', query = ''] = url.split('?');
