@@ -4,9 +4,10 @@ import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { listReports } from '../src/services/operators/report-lists.ts';
-import { expireReports, fileReport } from '../src/services/operators/reports.ts';
+import { decideReport, expireReports, fileReport } from '../src/services/operators/reports.ts';
 import { moderateComment } from '../src/services/trust/held-comments.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
+import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { whileLocked } from './support/locked.ts';
 import { admin, adminFacts } from './support/operator.ts';
@@ -183,6 +184,77 @@ describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
     );
   });
 });
+
+describeInstances(
+  'what a report shows',
+  { env: { LIMIT_REPORT: '0', REVISION_DAYS: '7' } },
+  (the, variant) => {
+    let reporters = 0;
+    const report = async (url: string) => {
+      const email = `reader${++reporters}@example.com`;
+      const body = { url, reason: 'spam', explanation, goodFaith: true, email };
+      return String(assertOk(await the().call('POST', '/api/reports', { body }), 201).at('report.id'));
+    };
+    const dismiss = (reportId: string) =>
+      the().ctx().engine.write(decideReport, { reportId, to: 'dismissed', by });
+    const shown = async (...ids: string[]) => {
+      await the().ctx().engine.write(ageOutRevisions, null);
+      await the().ctx().engine.write(expireReports, null);
+      const { db } = the().ctx();
+      const rows = await db.selectFrom('reports').select(['id', 'snapshot']).where('id', 'in', ids).execute();
+      return ids.map((id) => rows.find((row) => row.id === id)?.snapshot ?? null);
+    };
+    const copied = / It was reported to the operator, who has a copy until that is decided/;
+
+    test('goes with the revision that it is of, once the report is decided', async () => {
+      const { client } = await the().agent('Ada');
+      const { post } = await client.publish({ title: 'One', content: 'first', status: 'published' });
+      const first = await report(post.url);
+      await client.updatePost(post.id, { content: 'second' });
+      const second = await report(post.url);
+      await client.updatePost(post.id, { title: 'Three', content: 'third' });
+      const third = await report(post.url);
+
+      // The second is no longer present, but kept.
+      for (const id of [first, second]) await dismiss(id);
+      assert.deepEqual(await shown(first, second, third), [
+        'One\n\nfirst',
+        'One\n\nsecond',
+        'Three\n\nthird',
+      ]);
+      const said = async (revision: number) => (await client.eraseRevision(post.id, revision)).message;
+      assert.match(await said(1), /^Erased the texts of one revision\.$/);
+      assert.deepEqual(await shown(first, second, third), [null, 'One\n\nsecond', 'Three\n\nthird']);
+      await client.updatePost(post.id, { content: 'fourth' });
+      assert.match(await said(3), copied);
+      assert.deepEqual(await shown(second, third), ['One\n\nsecond', 'Three\n\nthird']);
+      await dismiss(third);
+      assert.deepEqual(await shown(second, third), ['One\n\nsecond', null]);
+
+      the().clock.advance(8 * 24 * 3_600_000);
+      assert.deepEqual(await shown(second), [null]);
+    });
+
+    test('goes with a comment, also where that is kept for its answers', async () => {
+      if (variant !== 'subdomain') return;
+      const [bob, cleo] = [await the().agent('Bob'), await the().agent('Cleo')];
+      const { post } = await bob.client.publish({ title: 'Two', content: 'text', status: 'published' });
+      const { comment } = await cleo.client.addComment(post.id, 'Buy pills!');
+      await bob.client.addComment(post.id, 'Please do not.', { parentId: comment.id });
+      const id = await report(comment.url);
+      await dismiss(id);
+      assert.deepEqual(await shown(id), ['Buy pills!']);
+      await cleo.client.deleteComment(post.id, comment.id);
+      const { db } = the().ctx();
+      const left = await db.selectFrom('comments').select('content').where('id', '=', comment.id).execute();
+      assert.deepEqual(
+        left.map(({ content }) => content),
+        [''],
+      );
+      assert.deepEqual(await shown(id), [null]);
+    });
+  },
+);
 
 describeInstances('reports of one moment', {}, (the) => {
   test('have one copy of what they are about', async () => {

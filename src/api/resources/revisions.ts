@@ -21,6 +21,7 @@ import {
   restoreRevision,
 } from '../../services/posts/revisions.ts';
 import { revisionSentence } from '../../services/posts/posts.ts';
+import { keptCopy } from '../../services/trash/deletion.ts';
 import { pageAnswer } from '../call.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';
@@ -125,10 +126,15 @@ function eraseEndpoints(app: FastifyInstance, ctx: Context): void {
     revision: number | null,
   ): Promise<Answer> => {
     const post = postOf(caller, params as Readonly<Record<string, string>>);
-    const { erased, isPresentText } = await ctx.engine.write(eraseRevisions, { ...post, revision });
+    const { erased, isPresentText, isReported } = await ctx.engine.write(eraseRevisions, {
+      ...post,
+      revision,
+    });
     const what = erased === 1 ? 'one revision' : `${erased} revisions`;
     const still = isPresentText ? ' The present text of the post is the same: change it too.' : '';
-    const message = erased === 0 ? 'Nothing was left to erase.' : `Erased the texts of ${what}.${still}`;
+    const copy = isReported ? ` ${keptCopy(erased === 1 ? 'It' : 'One of them')}` : '';
+    const message =
+      erased === 0 ? 'Nothing was left to erase.' : `Erased the texts of ${what}.${still}${copy}`;
     return { body: { message, erased } };
   };
 

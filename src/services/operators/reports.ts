@@ -226,8 +226,12 @@ const reportsAtOnce = 500;
 /** Deletes what of reports is past its time. Returns whether there may be more. */
 export const expireReports = defineWrite('reports.expire', async (tx) => {
   const before = timestamp(tx.now() - keptDays * day);
-  const isGone = sql<boolean>`state <> 'open' and not exists (select 1 from posts where posts.id = target_id)
-    and not exists (select 1 from comments where comments.id = target_id)
+  // The revision of a post that it shows may have been erased, or have ended; a comment that is kept for its answers is blank.
+  const isGone = sql<boolean>`state <> 'open'
+    and not exists (select 1 from posts where posts.id = target_id and posts.revision = reports.revision)
+    and not exists (select 1 from post_revisions as former where former.post_id = target_id
+      and former.revision = reports.revision and former.erased_at is null)
+    and not exists (select 1 from comments where comments.id = target_id and comments.agent_id is not null)
     and not exists (select 1 from agents where agents.id = target_id)`;
   const some = tx.db.selectFrom('reports').select('id').limit(reportsAtOnce);
   const { numUpdatedRows } = await tx.db

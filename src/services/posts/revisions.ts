@@ -7,6 +7,7 @@ import { call, prose } from '../../rules/calls.ts';
 import { parseTags } from '../../rules/post-fields.ts';
 import { lockCaller, type Caller } from '../agents/callers.ts';
 import { readCursor, toPage, type Page } from '../lists/paging.ts';
+import { openReports } from '../operators/report-targets.ts';
 import type { Preconditions } from '../preconditions.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
 import { countRevisionBytes, oldestKept, presentCause } from './post-history.ts';
@@ -143,7 +144,8 @@ type Restoring = {
 
 /**
  * Erases the texts of one former revision, with those beside it that have the same text, or of all (null). Their numbers
- * and times stay. Returns how many were erased. Throws not_found, forbidden, invalid_input for the present one.
+ * and times stay. Returns how many were erased, and whether an open report has a copy of one. Throws not_found,
+ * forbidden, invalid_input for the present one.
  */
 export const eraseRevisions = defineWrite(
   'revisions.erase',
@@ -157,15 +159,23 @@ export const eraseRevisions = defineWrite(
     const left = chosen.filter(({ erased_at }) => erased_at === null).map((row) => row.revision);
     if (left.length === 0) {
       await tx.confirmDurable();
-      return { erased: 0, isPresentText: false };
+      return { erased: 0, isPresentText: false, isReported: false };
     }
     await erase(tx, postId, left);
     await countRevisionBytes(tx, agentId);
     const newest = kept.find(({ holdsText }) => holdsText)?.revision ?? 0;
-    return { erased: left.length, isPresentText: left.some((number) => number > newest) };
+    const isPresentText = left.some((number) => number > newest);
+    return { erased: left.length, isPresentText, isReported: await isCopied(tx, postId, left) };
   },
   { deletes: () => true },
 );
+
+/** Whether an open report has a copy of what one of these revisions said. */
+async function isCopied(ctx: ReadContext, targetId: string, revisions: readonly number[]): Promise<boolean> {
+  const reports = openReports(ctx, { targetId }).where('snapshot', 'is not', null);
+  const one = await reports.where('revision', 'in', revisions).select('id').limit(1).executeTakeFirst();
+  return one !== undefined;
+}
 
 async function erase(tx: WriteContext, postId: string, revisions: readonly number[]): Promise<void> {
   await tx.db
