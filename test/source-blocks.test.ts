@@ -232,6 +232,65 @@ describeInstances('blocked sources', { env }, (the, variant) => {
     assert.equal(again.post.moderation?.action, 'held');
     assert.deepEqual(await findWrongCounts(the().ctx()), []);
   });
+
+  test('hold back a draft for what of it a call that publishes it does not send', async () => {
+    const { client } = await the().agent('Cleo');
+    const drafts = [
+      { title: 'Fast horses', content: 'x' },
+      { title: 'By its excerpt', content: 'x', excerpt: 'Fast horses.' },
+      { title: 'By its tag', content: 'x', tags: ['fast-horses'] },
+      { title: 'By its slug', content: 'x', slug: 'fast-horses-2' },
+      { title: 'By an excerpt made of what it said', content: 'Fast horses.' },
+      { title: 'Fast horses, until now', content: 'x', slug: 'slow' },
+    ];
+    const posts = [];
+    for (const draft of drafts) posts.push((await client.publish(draft)).post);
+    for (const value of ['fast horses', 'fast-horses', 'fast-horses-2'])
+      await the().ctx().engine.write(blockSource, { kind: 'phrase', value });
+    const actions = [];
+    for (const [n, { id }] of posts.entries()) {
+      const more = n === 5 ? { title: 'Slow ones' } : {};
+      const { post } = await client.updatePost(id, { content: 'new', status: 'published', ...more });
+      actions.push(post.moderation?.action);
+    }
+    assert.deepEqual(actions, ['held', 'held', 'held', 'held', undefined, undefined]);
+    // What is public already is not looked at again for a title that stays.
+    const { post } = await client.updatePost(posts[4]?.id ?? '', { content: 'newer' });
+    assert.equal(post.moderation, undefined);
+  });
+
+  test('hold back what was hidden however it becomes public again', async () => {
+    const { client } = await the().agent('Dora');
+    const { engine } = the().ctx();
+    const publish = (title: string, content: string, more = {}) =>
+      client.publish({ title, content, status: 'published', ...more });
+    const twin = (await publish('Twin', 'To be hidden.')).post;
+    const { post: hidden } = await publish('Original', 'To be hidden.');
+    await engine.write(moderatePost, { postId: hidden.id, to: { state: 'hidden', reason: 'rule 1' } });
+
+    const later = (await client.publish({ title: 'Fresh', content: 'x' })).post;
+    const byUpdate = await client.updatePost(later.id, { content: 'To be hidden.', status: 'published' });
+    const changed = (await publish('Public', 'harmless')).post;
+    const bySlug = await client.publish({ slug: changed.slug, content: 'To be hidden.\n' });
+    const stored = (await publish('Stored', 'To be hidden.', { status: 'draft' })).post;
+    const restored = (await publish('Restored', 'first')).post;
+    await client.updatePost(restored.id, { content: 'To be hidden.', status: 'draft' });
+    const byStatus = await client.updatePost(restored.id, { status: 'published' });
+    await client.deletePost(hidden.id);
+    const afterTrash = await publish('After the trash', 'To be hidden.');
+    assert.deepEqual(
+      [byUpdate, bySlug, byStatus, afterTrash].map(({ post }) => post.moderation?.action),
+      ['held', 'held', 'held', 'held'],
+    );
+    assert.equal(stored.moderation?.action, 'held');
+    // Its twin was public before, and the operator has left that.
+    assert.equal(
+      (await client.updatePost(twin.id, { title: 'Twin', content: 'To be hidden.' })).post.moderation,
+      undefined,
+    );
+    assert.equal((await client.updatePost(twin.id, { content: 'Another.' })).post.moderation, undefined);
+    assert.deepEqual(await findWrongCounts(the().ctx()), []);
+  });
 });
 
 describeInstances('comments that are held', { variants: ['subdomain'], env }, (the) => {

@@ -53,7 +53,31 @@ export function duplicatesIn(rows: readonly (DuplicateRow & { readonly as: strin
   return { content: first('content'), hidden: first('hidden'), title: first('title') };
 }
 
-/** Posts of an agent that are like a new one, each with what is the same. What is in the trash has another status. */
+/**
+ * Whether an agent's post has, or comes to have, the text of another one that the operator has hidden, be that in the
+ * trash. Not where it had that text in public already.
+ */
+export async function isHiddenAlike(
+  { db }: ReadContext,
+  post: Pick<PostRow, 'id' | 'agent_id' | 'status' | 'content_hash'>,
+  { content }: Pick<SaveInput['sent'], 'content'>,
+): Promise<boolean> {
+  const hash = content === null ? post.content_hash : contentHash(content);
+  if (hash === null || (post.status === 'published' && hash === post.content_hash)) return false;
+  const hidden = await db
+    .selectFrom('posts')
+    .select('id')
+    .where('agent_id', '=', post.agent_id)
+    .where('content_hash', '=', hash)
+    // Literally, so that the partial index of hidden posts serves it.
+    .where('moderation', '=', sql.lit('hidden'))
+    .where('id', '<>', post.id)
+    .limit(1)
+    .executeTakeFirst();
+  return hidden !== undefined;
+}
+
+/** Posts of an agent that are like a new one, each with what is the same; of those in the trash only what is hidden. */
 export function postsAlike(db: Kysely<Tables>, agentId: string, { content, title }: Likeness) {
   const first = (same: Same, column: 'content_hash' | 'title_hash', hash: string) =>
     db
@@ -63,11 +87,8 @@ export function postsAlike(db: Kysely<Tables>, agentId: string, { content, title
           .selectAll()
           .where('agent_id', '=', agentId)
           .where(column, '=', hash)
-          .where('status', 'in', ['draft', 'published'])
-          .$if(same === 'hidden', (hidden) =>
-            // Literally, so that the partial index of hidden posts serves it.
-            hidden.where('moderation', '=', sql.lit('hidden')),
-          )
+          .$if(same !== 'hidden', (kept) => kept.where('status', 'in', ['draft', 'published']))
+          .$if(same === 'hidden', (hidden) => hidden.where('moderation', '=', sql.lit('hidden')))
           .orderBy('id')
           .limit(1)
           .as('alike'),

@@ -11,7 +11,7 @@ import type { Written } from '../../rules/text/source-blocks.ts';
 import { checkPostQuota } from '../limits/quota.ts';
 import { holdFor } from '../trust/source-blocks.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
-import { likenessOf, postHashes, type Duplicates } from './duplicates.ts';
+import { isHiddenAlike, likenessOf, postHashes, type Duplicates } from './duplicates.ts';
 import { storedText } from './find-post.ts';
 import { endedSlugs } from './former-slugs.ts';
 import type { Base } from './post-edits.ts';
@@ -73,13 +73,17 @@ export async function planPost(
     holdFor(ctx, writtenIn(input.sent)),
   ]);
   const { post, duplicates } = target;
-  const { content, status } = input.sent;
-  const publishesStored = post?.status === 'draft' && status === 'published' && content === null;
-  const heldFor = heldAsSent ?? (publishesStored ? await holdForStored(ctx, post) : null);
+  const shows = post !== null && showsMore(post, input.sent);
+  const heldFor = heldAsSent ?? (shows ? await holdForStored(ctx, post, input.sent) : null);
   // The text that the operator has hidden is not published again beside it.
-  const isHidden = duplicates.hidden !== null;
+  const isHidden = duplicates.hidden !== null || (shows && (await isHiddenAlike(ctx, post, input.sent)));
   const plan = await planFor(ctx, agent, target, { ...input, isHeld: isHidden || heldFor !== null });
   return { agent, plan: { ...plan, duplicates, heldFor } };
+}
+
+/** Whether a call shows readers what they did not have of a post, by its text or because it was a draft. */
+function showsMore(post: PostRow, { status = post.status, content }: PostInput): boolean {
+  return status === 'published' && (post.status === 'draft' || content !== null);
 }
 
 /** What a call would show to readers. */
@@ -90,13 +94,26 @@ function writtenIn({ content, rendered, madeExcerpt: _made, ...fields }: PostInp
   return { texts: [...texts, content ?? '', rendered?.text ?? ''], html: rendered?.html ?? '' };
 }
 
-/** The same for a post that is published as it is stored: the source may have been blocked meanwhile. */
-export async function holdForStored(ctx: ReadContext, post: PostRow): Promise<string | null> {
-  const { title, slug, excerpt, tags } = post;
-  const [stored, text, html] = await Promise.all(
-    (['content', 'text', 'html'] as const).map(async (column) => storedText(ctx, post.id, column)),
+/**
+ * The same for what a call leaves of a post as it is stored: where it publishes a draft, a source may have been blocked
+ * meanwhile. Returns the id of the block.
+ */
+export async function holdForStored(
+  ctx: ReadContext,
+  post: PostRow,
+  sent: Pick<PostInput, 'content'> & Partial<PostInput> = { content: null },
+): Promise<string | null> {
+  if (post.status !== 'draft' && sent.content !== null) return null;
+  const isMade = post.excerpt_given === 0 && sent.content !== null;
+  const kept = (['title', 'slug', 'excerpt', 'tags'] as const).filter(
+    (name) => sent[name] === undefined && !(name === 'excerpt' && isMade),
   );
-  return holdFor(ctx, { texts: [title, slug, excerpt, tags, stored ?? '', text ?? ''], html: html ?? '' });
+  const columns = sent.content === null ? (['content', 'text', 'html'] as const) : [];
+  const [content, text, html] = await Promise.all(
+    columns.map(async (column) => storedText(ctx, post.id, column)),
+  );
+  const texts = [...kept.map((name) => post[name]), content ?? '', text ?? ''];
+  return holdFor(ctx, { texts, html: html ?? '' });
 }
 
 async function planFor(
