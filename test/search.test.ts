@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newestMatches } from '../src/db/sqlite/sqlite-full-text.ts';
+import { AppError } from '../src/errors.ts';
+import { createSearches } from '../src/services/lists/searches.ts';
+import { nearest } from '../src/services/lists/vocabulary.ts';
 import { indexRenamed } from '../src/services/posts/renamed.ts';
 import { parseSearch } from '../src/rules/search/search-terms.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
@@ -12,6 +15,7 @@ import {
   startInstance,
   type Instance,
 } from './support/instance.ts';
+import { randomFrom } from './support/random.ts';
 
 const search = (instance: Instance, q: string, more = '') =>
   instance.call('GET', `/api/search?q=${encodeURIComponent(q)}${more}`);
@@ -522,6 +526,51 @@ describeInstances('search', { variants: ['path'] }, (the) => {
     assertProblem(await search(the(), 'anything'), 'not_found');
     assert.equal((await the().call('GET', '/search?q=anything')).status, 404);
   });
+});
+
+test('near words are looked for within a bound, while others are served', async () => {
+  // All that tells them apart is the order of their letters.
+  const random = randomFrom(7);
+  const words = new Map<string, number>();
+  while (words.size < 20_000) {
+    const letters = 'bcdefghijk'.slice(random(3)).split('');
+    const mixed = letters.map((letter) => ({ letter, place: random(1e6) }));
+    mixed.sort((one, other) => one.place - other.place);
+    words.set(`q${mixed.map(({ letter }) => letter).join('')}`, 1);
+  }
+  words.set('receive', 3);
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const cost = { inAll: 0, inTurn: 0 };
+  assert.equal(await nearest('recieve', words, cost), 'receive');
+  for (let n = 0; n < 16; n++) await nearest(`q${'kjihgfedcb'.slice(0, 8 + (n % 3))}`, words, cost);
+  isOver = true;
+  assert.ok(cost.inAll > 1_500_000 && cost.inAll < 2_000_200, String(cost.inAll));
+  assert.ok(turns >= 70, String(turns));
+});
+
+test('a search that cannot begin is answered, and its address searches on', async () => {
+  let fails = false;
+  const publicVersion = () => {
+    if (fails) throw new AppError('unavailable', 'The database is busy.');
+    return 1;
+  };
+  const searches = createSearches({ searchesAtOnce: 1, publicVersion });
+  const { signal } = new AbortController();
+  const first = Promise.withResolvers<number>();
+  const found = searches.find('a', { address: 'x', signal }, () => first.promise);
+  const waiting = searches.find('b', { address: 'y', signal }, async () => 2);
+  fails = true;
+  first.reject(new Error('its database is busy too'));
+  await assert.rejects(found, /busy too/);
+  await assert.rejects(waiting, { code: 'unavailable' });
+  fails = false;
+  assert.equal(await searches.find('c', { address: 'y', signal }, async () => 3), 3);
 });
 
 test('SQLite finds matches in the full-text index, newest first, without sorting', async () => {

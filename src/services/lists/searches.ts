@@ -36,9 +36,9 @@ export function createSearches(engine: Pick<Engine, 'publicVersion' | 'searchesA
     const turn: Turn = {
       refuse: reject,
       async run() {
-        const version = engine.publicVersion();
-        search.version = version;
         try {
+          const version = engine.publicVersion();
+          search.version = version;
           const found = await run(abandoned.signal);
           keep(key, version, found);
           resolve(found);

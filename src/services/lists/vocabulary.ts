@@ -11,7 +11,16 @@ const mostWords = 50_000;
 const usedFor = 60_000;
 /** Letters of a word that may be misspelt, and from how many on it may be so twice. */
 const leastLetters = 5;
+const mostLetters = 30;
 const longWord = 8;
+/**
+ * What the near words of one search may cost, and how much of that comes before the event loop looks at what else has
+ * come in, some ms. A word that is looked at costs 1, one that is compared letter by letter 100: sixteen misspelt words,
+ * looked for in 25,000 of documents, cost 470,000.
+ */
+const mostCost = 2_000_000;
+const costATurn = 20_000;
+const costOfComparing = 100;
 
 type Vocabulary = {
   readonly at: number;
@@ -27,25 +36,44 @@ const read = new WeakMap<object, Vocabulary>();
 /** Near words of titles, tags, names and texts of public posts for words that none of them has. Empty if all are known. */
 export async function nearWords(ctx: Context, sought: readonly string[]): Promise<Map<string, string>> {
   const found = new Map<string, string>();
-  const unsure = sought.filter((word) => word.length >= leastLetters && /^[a-z]+$/.test(word));
+  const unsure = sought.filter((word) => mayBeMisspelt.test(word));
   if (unsure.length === 0) return found;
   const words = await vocabulary(ctx);
+  const cost: Cost = { inAll: 0, inTurn: 0 };
   for (const word of unsure) {
     if ([word, ...otherForms(word)].some((form) => words.has(form))) continue;
-    const near = nearest(word, words) ?? inTwo(word, words);
+    const near = (await nearest(word, words, cost)) ?? inTwo(word, words);
     if (near !== null) found.set(word, near);
   }
   return found;
 }
 
-/** The commonest of the nearest words. Few letters are misspelt at the beginning, so only words that begin alike count. */
-function nearest(word: string, words: ReadonlyMap<string, number>): string | null {
+const mayBeMisspelt = new RegExp(`^[a-z]{${leastLetters},${mostLetters}}$`);
+
+/** What was spent on the near words of a search, in all and in this turn of the event loop. */
+export type Cost = { inAll: number; inTurn: number };
+
+/**
+ * The commonest of the nearest words, of those that are looked at within the cost. Few letters are misspelt at the
+ * beginning, so only words that begin alike count.
+ */
+export async function nearest(
+  word: string,
+  words: ReadonlyMap<string, number>,
+  cost: Cost,
+): Promise<string | null> {
   const most = word.length >= longWord ? 2 : 1;
+  const letters = lettersOf(word);
   let best: { word: string; distance: number; count: number } | null = null;
   for (const [known, count] of words) {
+    if (cost.inAll >= mostCost) break;
+    if (endsTurn(cost, 1)) await nextTurn();
     if (known[0] !== word[0]) continue;
     for (const form of known.endsWith('ies') ? [known, known.replace(/ies$/, 'y')] : [known]) {
       if (Math.abs(form.length - word.length) > most) continue;
+      // One letter in place of another makes two of them differ, any other edit one or none.
+      if (countBits(letters ^ lettersOf(form)) > 2 * most) continue;
+      if (endsTurn(cost, costOfComparing)) await nextTurn();
       const distance = editDistance(word, form);
       if (distance > most) continue;
       if (!best || distance < best.distance || (distance === best.distance && count > best.count))
@@ -53,6 +81,28 @@ function nearest(word: string, words: ReadonlyMap<string, number>): string | nul
     }
   }
   return best?.word ?? null;
+}
+
+/** Notes what is done next, and tells whether it is for another turn of the event loop. */
+function endsTurn(cost: Cost, more: number): boolean {
+  cost.inAll += more;
+  cost.inTurn += more;
+  if (cost.inTurn < costATurn) return false;
+  cost.inTurn = 0;
+  return true;
+}
+
+/** Which letters a word of a to z has, a bit for each. */
+function lettersOf(word: string): number {
+  let letters = 0;
+  for (let at = 0; at < word.length; at++) letters |= 1 << (word.charCodeAt(at) - 97);
+  return letters;
+}
+
+function countBits(bits: number): number {
+  let count = 0;
+  for (let left = bits; left !== 0; left &= left - 1) count++;
+  return count;
 }
 
 /** Two words that were written as one. */
