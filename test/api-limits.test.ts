@@ -351,15 +351,19 @@ describeInstances(
       const { post } = await ada.client.publish({ title: 'Counted', content: 'c' });
       await ada.client.updatePost(post.id, { title: 'Again' });
       assert.equal(rate(await publish({ slug: 'counted' })).remaining, 7);
-      // With a key an edit is two writes, the first of which looks for an earlier answer.
+      // A repeat is another write, which looks for the earlier answer.
       const edit = { key: ada.key, body: { append: 'd' }, headers: { 'idempotency-key': 'edit' } };
-      assert.equal(rate(assertOk(await the().call('PATCH', `/api/posts/${post.id}`, edit))).remaining, 6);
-      assert.equal(rate(await publish({ slug: 'counted' })).remaining, 5);
+      for (const remaining of [6, 5])
+        assert.equal(
+          rate(assertOk(await the().call('PATCH', `/api/posts/${post.id}`, edit))).remaining,
+          remaining,
+        );
+      assert.equal(rate(await publish({ slug: 'counted' })).remaining, 4);
       const dry = await the().call('POST', '/api/publish?dryRun=true', {
         key: ada.key,
         body: { slug: 'counted' },
       });
-      assert.deepEqual([rate(dry).policy, dry.at('limit.remaining')], ['api', 5]);
+      assert.deepEqual([rate(dry).policy, dry.at('limit.remaining')], ['api', 4]);
     });
 
     test('passes 20 of 21 calls with a key, and other keys are not in the way', async () => {

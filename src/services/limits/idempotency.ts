@@ -1,4 +1,4 @@
-import type { WriteContext } from '../../context.ts';
+import type { Context, WriteContext } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { keyedHash, seal, sha256, unseal } from '../../rules/secrets.ts';
@@ -51,19 +51,36 @@ export async function remember<T>(
 }
 
 /**
+ * Answers a call as an earlier one with its key was, whatever has become since of what it is about; else makes it. One
+ * that fails looks again: another process may have made it meanwhile. `readEarlier` counts the call, and reads the answer.
+ */
+export async function unlessMade<T>(
+  ctx: Context,
+  replay: Replayable | null,
+  readEarlier: (replay: Replayable) => Promise<T | null>,
+  make: () => Promise<T>,
+): Promise<T> {
+  if (!replay) return make();
+  // A read first, so that a call that was not made before costs no transaction more.
+  const earlier = async () => ((await storedRows(ctx, replay)).length === 0 ? null : readEarlier(replay));
+  return (
+    (await earlier()) ??
+    make().catch(async (error: unknown) => {
+      const made = error instanceof AppError ? await earlier() : null;
+      if (made === null) throw error;
+      return made;
+    })
+  );
+}
+
+/**
  * The stored result of an earlier call with the same key, or null; from then on calls with that key wait. Throws
  * idempotency_mismatch for another body.
  */
 export async function recall(tx: WriteContext, replay: Replayable): Promise<{ result: unknown } | null> {
-  const { scope, key, plainKey, requestHash, name } = placeOf(tx, replay);
+  const { key, requestHash, name } = placeOf(tx, replay);
   await tx.lock(name);
-  const rows = await tx.db
-    .selectFrom('idempotency')
-    .selectAll()
-    .where('scope', '=', scope)
-    .where('key', 'in', [key, plainKey])
-    .where('created_at', '>', timestamp(tx.now() - rememberedFor))
-    .execute();
+  const rows = await storedRows(tx, replay);
   const earlier = rows.find((row) => row.key === key) ?? rows[0];
   if (!earlier) return null;
   if (earlier.request_hash !== (earlier.key === key ? requestHash : replay.requestHash)) {
@@ -79,8 +96,22 @@ export async function recall(tx: WriteContext, replay: Replayable): Promise<{ re
   return { result: JSON.parse(stored) };
 }
 
+/** What is stored for the key of a call, and not forgotten yet. */
+async function storedRows(ctx: Keyed, replay: Replayable) {
+  const { scope, key, plainKey } = placeOf(ctx, replay);
+  return ctx.db
+    .selectFrom('idempotency')
+    .selectAll()
+    .where('scope', '=', scope)
+    .where('key', 'in', [key, plainKey])
+    .where('created_at', '>', timestamp(ctx.now() - rememberedFor))
+    .execute();
+}
+
+type Keyed = Pick<WriteContext, 'db' | 'now' | 'secretKey'>;
+
 /** Where the result of a call is stored, and as what. Rows of 0.1.1 have hashes without a secret, for a day. */
-function placeOf({ secretKey }: WriteContext, { scope, key: sent, requestHash }: Replayable) {
+function placeOf({ secretKey }: Pick<Keyed, 'secretKey'>, { scope, key: sent, requestHash }: Replayable) {
   const plainKey = sha256(sent);
   return {
     scope,

@@ -6,7 +6,7 @@ import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import { scriptOf } from '../../rules/text/scripts.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow, type Caller } from '../agents/callers.ts';
-import type { Replayable } from '../limits/idempotency.ts';
+import { unlessMade, type Replayable } from '../limits/idempotency.ts';
 import { readWindow, rateStatus } from '../limits/rate-window.ts';
 import { storedText } from './find-post.ts';
 import { noPreconditions, type Preconditions } from '../preconditions.ts';
@@ -55,6 +55,20 @@ export async function publish(
   fields: PostFields,
   options: PublishOptions = {},
 ): Promise<Published> {
+  const { replay = null, ticket } = options;
+  const recalled = async (call: Replayable) => {
+    const earlier = await ctx.engine.write(recallSaved, call, ticket);
+    return earlier && published(earlier, fields, true);
+  };
+  return unlessMade(ctx, replay, recalled, async () => make(ctx, caller, fields, options));
+}
+
+async function make(
+  ctx: Context,
+  caller: Caller,
+  fields: PostFields,
+  options: PublishOptions,
+): Promise<Published> {
   if (changeOf(fields) === null) return save(ctx, caller, fields, options);
   const target = { agentId: caller.id, postId: options.postId ?? null, sent: fields };
   const { post } = await findExisting(ctx, target);
@@ -77,12 +91,6 @@ async function save(
   }: PublishOptions,
 ): Promise<Published> {
   signal?.throwIfAborted();
-  const answer = (result: Saved & Noted, replayed: boolean): Published => {
-    return { ...result, replayed, warnings: [...result.warnings, ...addressWarnings(result, fields)] };
-  };
-  // A change that was made already can no longer be applied, so its repeat is looked for first.
-  const earlier = replay && changeOf(fields) ? await ctx.engine.write(recallSaved, replay, ticket) : null;
-  if (earlier !== null) return answer(earlier, true);
   const aim = { postId: postId ?? null, preconditions };
   const prepared = await preparePost(ctx, caller.id, fields, {
     ...aim,
@@ -93,7 +101,11 @@ async function save(
   const noted = { warnings, diff: diff && { diff: diff.diff, truncated: diff.truncated } };
   const input = { ...inputFor(caller.id, prepared, aim), restores, replay, noted };
   const { result, replayed } = await ctx.engine.write(savePost, input, ticket);
-  return answer(result, replayed);
+  return published(result, fields, replayed);
+}
+
+function published(result: Saved & Noted, fields: PostFields, replayed: boolean): Published {
+  return { ...result, replayed, warnings: [...result.warnings, ...addressWarnings(result, fields)] };
 }
 
 function inputFor(agentId: string, { sent, base }: Prepared, { postId, preconditions }: Aim) {
