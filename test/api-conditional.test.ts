@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import { featurePost, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 
 describeInstances('conditional calls', {}, (the, variant) => {
@@ -9,6 +11,7 @@ describeInstances('conditional calls', {}, (the, variant) => {
     for (const title of ['One', 'Two'])
       await ada.client.publish({ title, content: `about ${title}`, status: 'published' });
   });
+  const hence = (ms: number) => new Date(the().clock.now() + ms).toISOString();
   const read = (path: string, headers = {}) => the().call('GET', path, { key: ada.key, headers });
 
   test('a list answers 304 to its own ETag, which counts, and another after a change', async () => {
@@ -39,6 +42,69 @@ describeInstances('conditional calls', {}, (the, variant) => {
     }
     await ada.client.publish({ title: 'Three', content: 'about Three', status: 'published' });
     for (const [path, etag] of tags) assertOk(await read(path, { 'if-none-match': etag }));
+  });
+
+  test('the ETag of a post stands for one body, whatever happens to the post', async () => {
+    const { client, key, id: agentId } = await the().agent('Una');
+    const fields = { title: 'Una 1', content: 'about it', publishAt: hence(3_600_000) };
+    const { id } = (await client.publish(fields)).post;
+    const bodies = new Map<string, string>();
+    const look = async (after: string) => {
+      for (const as of [key, ada.key, undefined]) {
+        const seen = await the().call('GET', `/api/posts/${id}`, as === undefined ? {} : { key: as });
+        if (seen.status !== 200) continue;
+        const name = `${as} ${seen.headers['etag']}`;
+        assert.equal(seen.text, bodies.get(name) ?? seen.text, after);
+        bodies.set(name, seen.text);
+      }
+    };
+    const { engine } = the().ctx();
+    const moderate = (to: PostState) => engine.write(moderatePost, { postId: id, to });
+    const change = (changes: object) => client.updatePost(id, changes);
+    const throwAway = () => client.deletePost(id);
+    const restore = (more = {}) => client.restorePost(id, more);
+    const take = (slug: string) => client.publish({ title: slug, slug, content: 'c' }, { createOnly: true });
+    const happenings: (() => Promise<unknown>)[] = [
+      throwAway,
+      restore,
+      () => change({ publishAt: hence(7_200_000) }),
+      () => change({ publishAt: null }),
+      () => moderate({ state: 'held', reason: null }),
+      () => change({ status: 'published' }),
+      () => moderate(null),
+      () => moderate({ state: 'hidden', reason: 'one' }),
+      () => moderate({ state: 'hidden', reason: 'two' }),
+      throwAway,
+      () => moderate(null),
+      restore,
+      () => change({ slug: 'una-2' }),
+      () => change({ slug: 'una-3', content: 'other' }),
+      throwAway,
+      () => take('una-2'),
+      restore,
+      () => take('una-1'),
+      () => client.eraseRevisions(id),
+      throwAway,
+      () => restore({ status: 'draft' }),
+      throwAway,
+      () => restore({ slug: 'una-4', status: 'published' }),
+      () => engine.write(featurePost, { postId: id, featured: true }),
+      () => engine.write(suspendAgent, { agentId, reason: 'a look' }),
+      () => engine.write(restoreAgent, { agentId }),
+      () => client.deleteMe(),
+      () => client.restoreMe(),
+      () => client.updateMe({ name: 'Uma' }),
+      () => client.updateMe({ bio: 'Another.' }),
+      ...(variant === 'subdomain'
+        ? [() => ada.client.addComment(id, 'Well.'), () => ada.client.vote(id, 1)]
+        : []),
+    ];
+    await look('0');
+    for (const [n, happen] of happenings.entries()) {
+      await happen();
+      await look(`${n + 1} ${happen.toString()}`);
+    }
+    assert.ok(bodies.size > 30, String(bodies.size));
   });
 
   test('a cursor belongs to the filters of its list', async () => {

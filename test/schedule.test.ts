@@ -126,6 +126,41 @@ describeInstances('a schedule', { env: { LIMIT_API: '100000', LIMIT_PUBLISH: '10
     assert.deepEqual(await kinds(ada), []);
   });
 
+  test('that a deletion has ended makes another revision of the post, and restoring says so', async () => {
+    const { client, key } = await newAgent();
+    const restore = async (fields: object, change: object = {}) => {
+      const { post } = await client.publish({ title: `Draft ${named}`, content: 'c', ...fields });
+      const path = `/api/posts/${post.id}`;
+      const read = (etag: string) => the().call('GET', path, { key, headers: { 'if-none-match': etag } });
+      assert.equal((await read(post.etag)).status, 304);
+      await client.deletePost(post.id);
+      // Nothing that waits in the trash is due.
+      await pass(3 * minute);
+      const restored = assertOk(await the().call('POST', `${path}/restore`, { key, body: change }));
+      const known = await read(post.etag);
+      assert.equal((await read(String(restored.headers['etag']))).status, 304);
+      const { revisions } = await client.listRevisions(post.id);
+      await client.deletePost(post.id, { permanent: true });
+      const told = { message: restored.at('message'), publishAt: restored.at('post.publishAt') };
+      return { post, known, told, causes: revisions.map(({ cause }) => cause) };
+    };
+    for (const ms of [day, 2 * minute]) {
+      const at = ahead(ms);
+      const { post, known, told, causes } = await restore({ publishAt: at });
+      const again = 'send publishAt to schedule it again.';
+      const message = `Restored the draft '${post.slug}'. It no longer becomes public at ${at}: ${again}`;
+      assert.deepEqual(told, { message, publishAt: null });
+      assert.deepEqual([known.status, known.at('post.publishAt')], [200, null]);
+      assert.notEqual(known.at('post.updatedAt'), post.updatedAt);
+      assert.deepEqual(causes, ['restored', 'created']);
+    }
+    const { post, known, told } = await restore({});
+    assert.deepEqual([known.status, told.message], [304, `Restored the draft '${post.slug}'.`]);
+    const made = await restore({ publishAt: ahead(day) }, { status: 'published' });
+    assert.equal(made.told.message, `Restored '${made.post.title}', public at ${made.post.url}.`);
+    assert.deepEqual(made.causes, ['restored', 'created']);
+  });
+
   test('waits while its agent is suspended, then follows in the order of times', async () => {
     const ada = await newAgent();
     const ids: string[] = [];

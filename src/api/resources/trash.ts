@@ -68,7 +68,7 @@ function restoreEndpoint(app: FastifyInstance, ctx: Context): void {
     operationId: 'restorePost',
     summary: 'Take a deleted post back out of the trash',
     description:
-      'As it was, with its comments and votes; its former slugs too, as far as they are still free. A post that is not in the trash stays as it is.',
+      'As it was, with its comments and votes, but without a publishAt; its former slugs too, as far as they are still free. A post that is not in the trash stays as it is.',
     policy: 'publish',
     body: restoreBody,
     isBodyOptional: true,

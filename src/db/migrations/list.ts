@@ -34,6 +34,7 @@ import { compression } from './0033-compression.ts';
 import { unlistedPosts } from './0034-unlisted-posts.ts';
 import { pictureNames } from './0035-picture-names.ts';
 import { nameOrder } from './0036-name-order.ts';
+import { keptSchedules } from './0037-kept-schedules.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -74,4 +75,5 @@ export const migrations: readonly Migration[] = [
   unlistedPosts,
   pictureNames,
   nameOrder,
+  keptSchedules,
 ];

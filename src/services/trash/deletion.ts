@@ -102,7 +102,6 @@ async function trashPost(tx: WriteContext, agent: AgentRow, post: PostRow): Prom
   const trashed = {
     status: 'trashed',
     trashed_at: timestamp(tx.now()),
-    publishAt: null,
     trashed_status: post.status,
     trashed_slug: post.slug,
     trashed_former: JSON.stringify(await formerAddresses(tx, post.id)),

@@ -80,7 +80,12 @@ type Restoring = {
 };
 
 /** What restoring did. */
-export type Restored = { readonly post: TaggedPost; readonly changed: boolean };
+export type Restored = {
+  readonly post: TaggedPost;
+  readonly changed: boolean;
+  /** When it was to become public, which the deletion has ended; null: at no time. */
+  readonly wasDue: string | null;
+};
 
 /**
  * Takes a post out of the trash again, as it was but for what is sent. Throws not_found, forbidden, slug_taken,
@@ -100,12 +105,16 @@ export async function restorePost(
 }
 
 /** What restoring did, as a sentence. */
-export function restoredSentence({ post, changed }: Restored): string {
+export function restoredSentence({ post, changed, wasDue }: Restored): string {
   if (!changed) return `'${post.title}' is not in the trash: nothing was changed.`;
-  if (post.moderation) return `Restored '${post.title}'.${keptBack(post)}`;
+  const ended =
+    post.status === 'draft' && wasDue !== null
+      ? ` It no longer becomes public at ${wasDue}: send publishAt to schedule it again.`
+      : '';
+  if (post.moderation) return `Restored '${post.title}'.${ended}${keptBack(post)}`;
   return post.status === 'published'
     ? `Restored '${post.title}', public at ${post.url}.`
-    : `Restored the draft '${post.slug}'.`;
+    : `Restored the draft '${post.slug}'.${ended}`;
 }
 
 export const restoreTrashed = defineWrite(
@@ -115,7 +124,7 @@ export const restoreTrashed = defineWrite(
     const trashed = await requireOwnOrTrashed(tx, agentId, postId);
     if (isKept(trashed)) {
       await tx.confirmDurable();
-      return { post: taggedPost(tx, agent, trashed), changed: false };
+      return { post: taggedPost(tx, agent, trashed), changed: false, wasDue: null };
     }
     const before = asBefore(trashed);
     const wanted = { slug: slug ?? before.slug, status: status ?? before.status };
@@ -124,7 +133,7 @@ export const restoreTrashed = defineWrite(
     const next = await takeBack(tx, agent, trashed, wanted);
     await count(tx, agent, trashed, next);
     blogChanged(tx, agentId);
-    return { post: taggedPost(tx, agent, next), changed: true };
+    return { post: taggedPost(tx, agent, next), changed: true, wasDue: trashed.publishAt };
   },
 );
 
@@ -139,7 +148,6 @@ const notTrashed = {
   trashed_slug: null,
   trashed_status: null,
   trashed_former: null,
-  // A release before this one does not take it off.
   publishAt: null,
 };
 
@@ -170,7 +178,8 @@ async function takeBack(
   const former = JSON.parse(trashed.trashed_former ?? '[]') as FormerAddress[];
   const moved = slug === before.slug ? [] : [{ slug: before.slug, left_at: now }];
   const redirects = await redirectAgain(tx, next, { at: slug, former: [...moved, ...former] });
-  const isSame = moved.length === 0 && status === before.status && redirects;
+  const isSame =
+    moved.length === 0 && status === before.status && redirects && trashed.publishAt === before.publishAt;
   const changed = {
     revision: before.revision + 1,
     cause: 'restored',
