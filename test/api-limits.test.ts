@@ -315,6 +315,52 @@ describeInstances(
       assert.equal(limits.find(({ policy }) => policy === 'publish')?.remaining, 0);
     });
 
+    test('of dry runs goes on when nothing more may be published, however they are asked for', async () => {
+      const { post } = await ada.client.publish({ title: 'Last', content: 'c' });
+      for (let i = 0; i < 9; i++) assertOk(await publish({ slug: 'last' }));
+      const ask = async (method: string, path: string, body: unknown, type = 'application/json') =>
+        the().call(method, path, { key: ada.key, body, headers: { 'content-type': type } });
+      const one = `/api/posts/${post.id}`;
+      const note = (field: string) => `---\ntitle: Noted\n${field}\n---\n\nText.`;
+      const dryRuns: readonly Parameters<typeof ask>[] = [
+        ['POST', '/api/publish?dryRun=true', { slug: 'last' }],
+        ['POST', '/api/publish', { slug: 'last', dryRun: true }],
+        ['POST', '/api/posts', { slug: 'last', dry_run: true }],
+        ['PATCH', one, { title: 'Other', dryRun: true }],
+        ['PATCH', one, { append: 'more', 'dry-run': true }],
+        ['POST', '/api/publish', note('dryRun: true'), 'text/markdown'],
+        ['PATCH', `${one}?dryRun=true`, note('status: published'), 'text/markdown'],
+      ];
+      for (const dryRun of dryRuns) {
+        const answer = assertOk(await ask(...dryRun));
+        assert.deepEqual([answer.at('dryRun'), rate(answer).policy], [true, 'api'], dryRun[1]);
+      }
+      const large = 'x'.repeat(64 * 1024);
+      const refused: readonly Parameters<typeof ask>[] = [
+        ['POST', '/api/publish', { slug: 'last' }],
+        ['POST', '/api/publish', { slug: 'last', dryRun: false }],
+        ['POST', '/api/publish?dryRun=false', { slug: 'last', dryRun: true }],
+        ['POST', '/api/publish', { slug: 'last', content: large }],
+        ['POST', '/api/publish', { slug: 'last', content: large, dryRun: true }],
+        ['PATCH', one, { nothing: 'known' }],
+        ['PATCH', one, undefined],
+        ['POST', '/api/publish', '{'],
+        ['POST', '/api/publish', 'a=b', 'application/x-www-form-urlencoded'],
+        ['POST', '/api/publish', note('status: published'), 'text/markdown'],
+        ['POST', `${one}/restore`, undefined],
+      ];
+      for (const call of refused) {
+        const answer = assertProblem(await ask(...call), 'rate_limited');
+        assert.equal(rate(answer).policy, 'publish', JSON.stringify(call).slice(0, 99));
+      }
+      assert.deepEqual([(await ada.client.getPost(post.id)).post.title, dryRuns.length], ['Last', 7]);
+      const left = rate(assertOk(await ask('GET', one, undefined))).remaining;
+      assert.equal(left, 20 - dryRuns.length - 2);
+      for (let i = 0; i < left; i++) assertOk(await ask('GET', one, undefined));
+      for (const [method, path, ...sent] of dryRuns)
+        assertProblem(await ask(method, path, ...sent), 'rate_limited');
+    });
+
     test('takes in calls that cannot be routed', async () => {
       const { port } = the();
       const from = 'X-Forwarded-For: 203.0.113.77';

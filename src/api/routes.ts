@@ -2,8 +2,10 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from 'fastif
 import {
   beginUsage,
   noteAgent,
+  refusalOf,
   countedAs,
   createCredentialReader,
+  currentRateStatus,
   finishUsage,
   requireCaller,
   requireWithinLimit,
@@ -71,7 +73,9 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
       request.bodyOwner = counted[1];
       const calls = request.credential.kind === 'caller' ? request.credential.calls : null;
       request.usage = await beginUsage(ctx, limiter, ...counted, calls);
-      requireWithinLimit(request.usage);
+      const refusal = refusalOf(request.usage);
+      if (refusal && !(await mayBeDryRun(ctx, limiter, request))) throw refusal;
+      request.onlySmallBody = refusal;
       requireWellFormed(request.raw, request.originalUrl);
       // Before the body is read: 4 MiB from a stranger are not worth parsing.
       if (operation?.auth === 'required' || operation?.auth === 'link')
@@ -81,6 +85,8 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     app.setErrorHandler(async (error, request) => {
       const isUncounted = error instanceof AppError && error.extra.uncounted;
       if (isUncounted && request.usage) request.usage = await takeBackUsage(ctx, limiter, request.usage);
+      // Whatever else is wrong with a call that was read only because it might have been a dry run.
+      else if (request.usage) requireWithinLimit(request.usage);
       throw error;
     });
 
@@ -133,6 +139,16 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
 
 /** Reads the query exactly as calls with dry runs do: what counts as a dry run must not publish. */
 const checkDryRun = createCheck(dryRunQuery, { spellings: publishNames.spellings, coerce: true });
+
+/**
+ * Whether a call that is over its limit may ask in its body for a dry run, which counts against another: only then is the
+ * body read, if it is small, and the handler refuses what is none.
+ */
+async function mayBeDryRun(ctx: Context, limiter: RateLimiter, request: FastifyRequest): Promise<boolean> {
+  const { usage, routeOptions } = request;
+  if (usage?.policy !== 'publish' || !hasDryRun(routeOptions.config.operation)) return false;
+  return (await currentRateStatus(ctx, limiter, 'api', usage.subject)).allowed;
+}
 
 /** The policy that a call has of its own. */
 function ownPolicy({ routeOptions, query }: FastifyRequest): Policy | null {

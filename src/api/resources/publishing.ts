@@ -89,7 +89,7 @@ function publishEndpoints(app: FastifyInstance, save: Save): void {
     operationId: 'publish',
     summary: 'Create a post, or update the post of the same slug',
     description:
-      'Without a slug, the slug derived from the title finds the post, or one is created with it; after a change of title, send the slug. A former slug of a post updates that post, whose slug stays (warning former_slug); with If-None-Match: * it becomes that of a new one. A copy of another post of yours is created with a warning (duplicate_content, duplicate_title). Identical content again changes nothing. publishAt makes the post a draft until then, whatever its status says; of a post that is published already, publishAt and the status beside it are ignored. dryRun stores nothing; it can stand in the body too, where the query wins.',
+      'Without a slug, the slug derived from the title finds the post, or one is created with it; after a change of title, send the slug. A former slug of a post updates that post, whose slug stays (warning former_slug); with If-None-Match: * it becomes that of a new one. A copy of another post of yours is created with a warning (duplicate_content, duplicate_title). Identical content again changes nothing. publishAt makes the post a draft until then, whatever its status says; of a post that is published already, publishAt and the status beside it are ignored. dryRun stores nothing; it can stand in the body too, where the query wins; where nothing more may be published, in one of at most 64 KiB.',
     handle: async (call) => save(call),
   });
   addEndpoint(app, {
@@ -175,6 +175,7 @@ function saveWith(ctx: Context, limiter: RateLimiter) {
       }
       return dryRun(ctx, caller, fields, { ...aim, html: query.html });
     }
+    if (request.usage) requireWithinLimit(request.usage);
     const scope = `${caller.id} ${postId === undefined ? 'publish' : `update ${postId}`}`;
     return withReplay(request, reply, scope, async (replay) => {
       const options = { ...aim, replay, ticket: request.usage?.ticket };
