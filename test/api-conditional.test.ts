@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { featurePost, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
+import { rerenderAll } from '../src/services/upkeep/rerender.ts';
+import { onDatabase } from './support/on-database.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 
 describeInstances('conditional calls', {}, (the, variant) => {
@@ -64,6 +66,10 @@ describeInstances('conditional calls', {}, (the, variant) => {
     const throwAway = () => client.deletePost(id);
     const restore = (more = {}) => client.restorePost(id, more);
     const take = (slug: string) => client.publish({ title: slug, slug, content: 'c' }, { createOnly: true });
+    const old = `renderer_version = 1, excerpt = 'As it was made before.'`;
+    // Seen with the next change, which is another revision.
+    const age = () => onDatabase(the().ctx(), `update posts set ${old} where id = '${id}'`);
+    const rerender = () => rerenderAll(the().ctx(), () => undefined);
     const happenings: (() => Promise<unknown>)[] = [
       throwAway,
       restore,
@@ -95,6 +101,14 @@ describeInstances('conditional calls', {}, (the, variant) => {
       () => client.restoreMe(),
       () => client.updateMe({ name: 'Uma' }),
       () => client.updateMe({ bio: 'Another.' }),
+      age,
+      () => change({ tags: ['old'] }),
+      rerender,
+      age,
+      () => change({ tags: ['older'] }),
+      throwAway,
+      rerender,
+      restore,
       ...(variant === 'subdomain'
         ? [() => ada.client.addComment(id, 'Well.'), () => ada.client.vote(id, 1)]
         : []),
@@ -102,9 +116,11 @@ describeInstances('conditional calls', {}, (the, variant) => {
     await look('0');
     for (const [n, happen] of happenings.entries()) {
       await happen();
-      await look(`${n + 1} ${happen.toString()}`);
+      if (happen !== age) await look(`${n + 1} ${happen.toString()}`);
     }
     assert.ok(bodies.size > 30, String(bodies.size));
+    const { revisions } = await client.listRevisions(id);
+    for (const { slug } of revisions) assert.match(slug, /^una-\d$/);
   });
 
   test('a cursor belongs to the filters of its list', async () => {

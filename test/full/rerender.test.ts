@@ -51,6 +51,10 @@ describe('masthead rerender', () => {
       age(instance, `title <> 'Post 7'`);
 
       assert.deepEqual(await rerender(instance), { rendered: 34, comments: 0, unrendered: [] });
+      // Where the excerpt was another, the ETag must be too.
+      for (const row of before)
+        if (row.title !== 'Post 7' && row.excerpt_given === 0)
+          Object.assign(row, { revision: 2, cause: 'changed' });
       assert.deepEqual(await posts.execute(), before);
       assert.deepEqual(await rerender(instance), { rendered: 0, comments: 0, unrendered: [] });
 

@@ -138,7 +138,7 @@ export const restoreTrashed = defineWrite(
 );
 
 /** What a post in the trash was, but for its place in public lists. */
-function asBefore({ trashed_slug, trashed_status, ...post }: TrashedRow): PostRow {
+export function asBefore({ trashed_slug, trashed_status, ...post }: TrashedRow): PostRow {
   const slug = trashed_slug ?? post.slug;
   return { ...post, slug, status: trashed_status ?? 'draft', ...notTrashed };
 }

@@ -1,15 +1,17 @@
-import { sql } from 'kysely';
-import type { Context } from '../../context.ts';
-import { defineWrite } from '../../db/write.ts';
+import type { Context, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion, type RenderedComment, type RenderedPost } from '../../markdown/rendered.ts';
 import { composed, storedStretches, takenOut } from '../../markdown/unseen.ts';
 import { namesUsed } from '../../rules/text/shown-pictures.ts';
-import { blogChanged, findAgent } from '../agents/callers.ts';
+import { blogChanged, findAgent, lockAgent } from '../agents/callers.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
 import { linkPictures } from '../media/post-pictures.ts';
+import { isKept } from '../posts/find-post.ts';
+import { keepRevision } from '../posts/post-history.ts';
 import { indexPost } from '../posts/post-store.ts';
+import { asBefore } from '../trash/trash.ts';
 
 /** Posts or comments rendered and stored together: enough to keep the threads busy, few enough for a short transaction. */
 const batchLength = 32;
@@ -51,14 +53,18 @@ export async function rerenderAll(ctx: Context, progress: (done: number) => void
   return { ...done, unrendered };
 }
 
-type OutdatedPost = Pick<PostRow, 'id' | 'revision' | 'renderer_version'> & { readonly content: string };
+type OutdatedPost = Pick<
+  PostRow,
+  'id' | 'agent_id' | 'revision' | 'excerpt' | 'excerpt_given' | 'renderer_version'
+> & { readonly content: string };
 
 /** Those of the oldest renderer first. */
 function outdatedPosts({ db }: Context, after: OutdatedPost | undefined): Promise<OutdatedPost[]> {
   const posts = db
     .selectFrom('posts')
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(['posts.id', 'posts.revision', 'posts.renderer_version', 'post_bodies.content'])
+    .select(['posts.id', 'posts.agent_id', 'posts.revision', 'posts.renderer_version'])
+    .select(['posts.excerpt', 'posts.excerpt_given', 'post_bodies.content'])
     .where('renderer_version', '<', rendererVersion);
   const byVersion = { columns: ['renderer_version', 'posts.id'], direction: 'asc' } as const;
   return inOrder(posts, byVersion, after ? [after.renderer_version, after.id] : null)
@@ -108,18 +114,24 @@ type RerenderedPost = { readonly row: OutdatedPost; readonly rendered: RenderedP
 
 /**
  * Stores what was rendered, except for posts that have changed meanwhile: those were rendered when they changed.
- * Returns how many it stored. To authors nothing has changed: revision and time of change stay.
+ * Returns how many it stored. To authors nothing has changed: the time of change stays, and the revision too unless the
+ * excerpt changes, which answers show.
  */
 export const storeRendered = defineWrite('posts.rerender', async (tx, posts: readonly RerenderedPost[]) => {
   let stored = 0;
-  for (const { row, rendered } of posts) {
+  // All before the first row is changed and in one order, so that two processes cannot deadlock.
+  const owners = new Set(posts.filter(changesExcerpt).map(({ row }) => row.agent_id));
+  for (const agentId of [...owners].toSorted()) await lockAgent(tx, agentId);
+  for (const one of posts) {
+    const { row, rendered } = one;
     const { id, revision, content } = row;
+    const next = changesExcerpt(one) ? await nextRevision(tx, row, rendered.excerpt) : {};
     const post = await tx.db
       .updateTable('posts')
       .set({
         renderer_version: rendererVersion,
         words: rendered.words,
-        excerpt: sql<string>`case when excerpt_given = 1 then excerpt else ${rendered.excerpt} end`,
+        ...next,
       })
       .where('id', '=', id)
       .where('revision', '=', revision)
@@ -145,6 +157,27 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
   }
   return stored;
 });
+
+/** Whether answers about the post change, so that it needs another entity tag. */
+function changesExcerpt({ row, rendered }: RerenderedPost): boolean {
+  return row.excerpt_given === 0 && row.excerpt !== rendered.excerpt;
+}
+
+/** Keeps the present revision, unless there is another by now; its agent is locked. Returns what makes the next one. */
+async function nextRevision(tx: WriteContext, { id, revision }: OutdatedPost, excerpt: string) {
+  const stored = await tx.db
+    .selectFrom('posts')
+    .selectAll()
+    .where('id', '=', id)
+    .where('revision', '=', revision)
+    .executeTakeFirst();
+  if (!stored) return {};
+  const existing = isKept(stored) ? stored : asBefore(stored);
+  const next = { revision: revision + 1, cause: 'changed', excerpt } as const;
+  const replaced = { ...existing, ...next, updated_at: timestamp(tx.now()) };
+  keepRevision(tx, { existing, next: replaced, contentChanged: false });
+  return next;
+}
 
 type RerenderedComment = { readonly row: OutdatedComment; readonly rendered: RenderedComment };
 
