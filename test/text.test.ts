@@ -9,6 +9,7 @@ import {
   hiddenTextFault,
   keysToBeSeen,
   looksMangled,
+  nameKey,
   normalizeNewlines,
   normalizeTag,
   printable,
@@ -17,7 +18,10 @@ import {
   tagFault,
   withoutKeys,
 } from '../src/rules/text.ts';
+import { asciiForm } from '../src/rules/slug.ts';
 import { canonicalLanguage, languageTagFault } from '../src/rules/text/language-tags.ts';
+import { blockOfText } from '../src/rules/text/source-blocks.ts';
+import { parseBlogPath } from '../src/web/addresses.ts';
 
 fc.configureGlobal({ seed: 1 });
 
@@ -331,3 +335,26 @@ function expectFault(found: string | null, expected: RegExp | null, text: string
   if (expected === null) assert.equal(found, null, printable(text, 20));
   else assert.match(found ?? 'accepted', expected);
 }
+
+test('a long run of marks takes no longer than any text of its length', () => {
+  // In an order that normalization has to change: it would take a minute or more.
+  const marks = `a${'\u0301\u0323'.repeat(131_071)}`;
+  assert.equal(nameKey(`${marks}B`), 'ab');
+  assert.equal(asciiForm(`${marks}\u00df`), 'ass');
+  assert.match(tagFault(normalizeTag(marks)) ?? '', /262143 characters long/);
+  assert.deepEqual(blockOfText([{ kind: 'phrase', value: 'ab' }], { texts: [`${marks}b`], html: '' }), {
+    kind: 'phrase',
+    value: 'ab',
+  });
+  assert.equal(parseBlogPath(`/tags/${encodeURIComponent(marks)}`), null);
+});
+
+test('a tag is compared in one form, however it was written', () => {
+  for (const [sent, tag] of [
+    ['  Caf\u0065\u0301  Noir ', 'caf\u00e9 noir'],
+    [`${' '.repeat(2_000)}A\u030a`, '\u00e5'],
+    ['\u1112\u1161\u11ab'.repeat(40), '\ud55c'.repeat(40)],
+    ['\u03b1\u0313\u0301\u0345'.repeat(40), '\u1f84'.repeat(40)],
+  ] as const)
+    assert.equal(normalizeTag(sent), tag);
+});

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { quoted } from './text.ts';
+import { quoted, withoutMarks } from './text.ts';
 
 /** Longest slug of an agent: it is a DNS label in one of the variants. */
 const agentSlugLength = 63;
@@ -73,7 +73,7 @@ export function postSlugFault(slug: string): string | null {
  * a changed entry would make a retry create a second post. Mend a bad transliteration by sending a slug.
  */
 export function asciiForm(text: string): string {
-  const bare = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+  const bare = withoutMarks(text).toLowerCase();
   return bare.replace(/\P{ASCII}/gu, (character) => asciiTable.get(character) ?? '');
 }
 

@@ -71,8 +71,9 @@ export function blockOfText<Block extends SourceBlock>(
   const words = phrases.length === 0 ? [] : texts.map(folded);
   const phrase = phrases.find(({ value }) => words.some((text) => text.includes(value)));
   if (phrase || hosts.length === 0) return phrase;
-  const linked = linkedHosts(texts, html);
-  return hosts.find(({ value }) => linked.some((host) => isWithin(host, value)));
+  const blocked = new Set(hosts.map(({ value }) => value));
+  const met = new Set([...linkedHosts(texts, html)].flatMap((host) => domainsAround(host, blocked)));
+  return hosts.find(({ value }) => met.has(value));
 }
 
 /** A text without differences of letter case, accents and blanks, and without what nobody sees, such as soft hyphens. */
@@ -86,18 +87,30 @@ function isWithin(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
+/** Those of some domains that a host is or is within. */
+function domainsAround(host: string, domains: ReadonlySet<string>): string[] {
+  const found: string[] = [];
+  for (let at = 0; at >= 0; at = host.indexOf('.', at) + 1 || -1) {
+    const domain = host.slice(at);
+    if (domains.has(domain)) found.push(domain);
+  }
+  return found;
+}
+
 /** What stands for the host of the page, for addresses that name none. */
 const ownHost = 'page.invalid';
 
 /** The hosts that HTML of our renderer, or a field that is an address, leads to. */
-function linkedHosts(texts: readonly string[], html: string): string[] {
+function linkedHosts(texts: readonly string[], html: string): Set<string> {
   const addresses = [...html.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, address = '']) =>
     address.replaceAll('&amp;', '&'),
   );
   const fields = texts.filter((text) => /^https?:\/\/\S+$/i.test(text));
-  return [...new Set([...addresses, ...fields])].flatMap((address) => {
+  const hosts = new Set<string>();
+  for (const address of new Set([...addresses, ...fields])) {
     // As browsers read it: `//host/` and `HTTPS://host/` lead there too.
     const host = URL.parse(address, `https://${ownHost}`)?.hostname.replace(/\.$/, '').toLowerCase();
-    return host && host !== ownHost ? [host] : [];
-  });
+    if (host && host !== ownHost) hosts.add(host);
+  }
+  return hosts;
 }
