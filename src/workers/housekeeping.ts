@@ -22,7 +22,7 @@ const sweepEvery = 600_000;
 /** Milliseconds between checks for deleted texts that are to be erased, and between two parts of that work. */
 const eraseEvery = 10_000;
 const erasePause = 20;
-/** Milliseconds until votes and comments that are not counted yet are first looked for, and between two such checks. */
+/** Milliseconds until votes, comments and new names that are not settled yet are first looked for, and between two looks. */
 const firstSettleAfter = 1_000;
 const settleEvery = 10_000;
 /** Milliseconds between two looks for what has been kept long enough, and for posts without a hash. */
@@ -116,6 +116,11 @@ function startChores(ctx: Context, isTrusted: () => boolean, mustStop: () => boo
 
   const settling = createLoop(async () => {
     await quietly('votes and comments were not counted', (between) => settleCommunity(ctx, between));
+    return settleEvery;
+  }, firstSettleAfter);
+
+  // By itself: while agents are renamed again and again, it does not end.
+  const renames = createLoop(async () => {
     await quietly('posts were not indexed by a new name', (between) => indexRenamed(ctx, between));
     return settleEvery;
   }, firstSettleAfter);
@@ -154,7 +159,7 @@ function startChores(ctx: Context, isTrusted: () => boolean, mustStop: () => boo
     }
   }
 
-  return [sweeps, erasures, settling, expiries, publications, looks];
+  return [sweeps, erasures, settling, renames, expiries, publications, looks];
 }
 
 async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise<void> {

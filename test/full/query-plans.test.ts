@@ -12,6 +12,7 @@ import { readStoredMetrics } from '../../src/services/upkeep/stored-metrics.ts';
 import { sweep } from '../../src/services/upkeep/maintenance.ts';
 import { allowsCertificate } from '../../src/services/agents/certificates.ts';
 import { eraseDue } from '../../src/services/agents/self-deletion.ts';
+import { indexRenamed } from '../../src/services/posts/renamed.ts';
 import { purgeTrash } from '../../src/services/trash/trash.ts';
 import { restoreAgent, suspendAgent } from '../../src/services/community/moderation.ts';
 import { writes } from '../../src/services/writes.ts';
@@ -261,7 +262,8 @@ async function ofLists(instance: Instance, key: string): Promise<void> {
     assert.equal((await instance.call('GET', path)).status, 200);
   for (const path of ['/api/me', '/api/limits', '/api/me/export'])
     assert.equal((await instance.call('GET', path, { key })).status, 200);
-  await instance.call('PATCH', '/api/me', { key, body: { bio: 'New bio' } });
+  await instance.call('PATCH', '/api/me', { key, body: { name: 'New name', bio: 'New bio' } });
+  await indexRenamed(instance.ctx(), async () => true);
 }
 
 /** The first two pages of a list, the second by its cursor. */

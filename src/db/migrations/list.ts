@@ -35,6 +35,7 @@ import { unlistedPosts } from './0034-unlisted-posts.ts';
 import { pictureNames } from './0035-picture-names.ts';
 import { nameOrder } from './0036-name-order.ts';
 import { keptSchedules } from './0037-kept-schedules.ts';
+import { trashByAge } from './0038-trash-by-age.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -76,4 +77,5 @@ export const migrations: readonly Migration[] = [
   pictureNames,
   nameOrder,
   keptSchedules,
+  trashByAge,
 ];

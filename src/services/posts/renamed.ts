@@ -1,76 +1,134 @@
-import type { Context, WriteContext } from '../../context.ts';
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { inOrder, type SortKey } from '../lists/paging.ts';
 import { indexPost } from './post-store.ts';
 
-/** Posts that one write indexes again. */
+/** Posts that one write indexes again, and bytes of their contents, unless one has more: others wait meanwhile. */
 const postsAtOnce = 50;
+const bytesAtOnce = 100_000;
 
-/** In `meta`, before the id of an agent that has another name since its posts were indexed; the value is the last post done. */
+/**
+ * In `meta`, before the id of an agent that has another name since its posts were indexed. The value holds the last post
+ * done, and `true` if the agent had yet another name by then: all are to be done once more.
+ */
 const prefix = 'renamed:';
 
-/** Notes that the posts of an agent are to be found by its new name. */
+type Progress = readonly [createdAt: string, id: string, ...again: [] | [true]];
+
+/** Notes that the posts of an agent, which is locked, are to be found by its new name. */
 export async function noteRenamed(tx: WriteContext, agentId: string): Promise<void> {
-  const row = { key: prefix + agentId, value: '' };
-  await tx.db
-    .insertInto('meta')
-    .values(row)
-    .onConflict((conflict) => conflict.column('key').doUpdateSet({ value: '' }))
-    .execute();
+  const noted = await notedOf(tx, agentId);
+  if (noted === undefined)
+    await tx.db
+      .insertInto('meta')
+      .values({ key: prefix + agentId, value: '' })
+      .execute();
+  else if (noted !== null) await keepProgress(tx, agentId, [noted[0], noted[1], true]);
 }
 
-/** Makes posts findable by the names that their agents have now. Stops when `between`, called after each write, says so. */
+/**
+ * Makes posts findable by the names that their agents have now. Agents take turns, as one that is renamed again and
+ * again comes to no end. Stops when `between`, called after each write, says so.
+ */
 export async function indexRenamed(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  while (await isAnyRenamed(ctx)) {
-    await ctx.engine.write(indexSomeRenamed, null);
+  const first = () => nextRenamed(ctx, '');
+  for (let id = await first(); id !== null; id = (await nextRenamed(ctx, id)) ?? (await first())) {
+    await ctx.engine.write(indexSomeRenamed, { agentId: id });
     if (!(await between())) return;
   }
 }
 
-async function isAnyRenamed(ctx: Context): Promise<boolean> {
-  return (await nextRenamed(ctx)) !== undefined;
-}
-
-function nextRenamed({ db }: Pick<Context, 'db'>) {
-  return db
+async function nextRenamed({ db }: ReadContext, after: string): Promise<string | null> {
+  const noted = await db
     .selectFrom('meta')
-    .select(['key', 'value'])
-    .where('key', '>=', prefix)
+    .select('key')
+    .where('key', '>', prefix + after)
     .where('key', '<', 'renamed;')
     .orderBy('key')
     .limit(1)
     .executeTakeFirst();
+  return noted?.key.slice(prefix.length) ?? null;
 }
 
-export const indexSomeRenamed = defineWrite('posts.index-renamed', async (tx) => {
-  await tx.lock('renamed');
-  const noted = await nextRenamed(tx);
-  if (!noted) return;
-  const agentId = noted.key.slice(prefix.length);
-  // Or a post could change between the reading of its text and the indexing of it.
-  const agent = await lockAgent(tx, agentId);
-  const published = tx.db
+export const indexSomeRenamed = defineWrite(
+  'posts.index-renamed',
+  async (tx, { agentId }: { agentId: string }) => {
+    // Or a post could change between the reading of its text and the indexing of it.
+    const agent = await lockAgent(tx, agentId);
+    const noted = await notedOf(tx, agentId);
+    // Another process has done the last ones.
+    if (noted === undefined) return;
+    const posts = agent ? await nextPosts(tx, agentId, noted && [noted[0], noted[1]]) : [];
+    if (posts.length > 0) await tx.searchIndex.noteReplaced(tx.db);
+    for (const { text, ...post } of posts) await indexPost(tx, post, agent ?? null, text);
+    const last = posts.at(-1);
+    const isAgain = noted?.[2] === true;
+    if (last) {
+      const done = [last.created_at, last.id] as const;
+      await keepProgress(tx, agentId, isAgain ? [...done, true] : done);
+    } else if (agent && isAgain) await keepProgress(tx, agentId, null);
+    else
+      await tx.db
+        .deleteFrom('meta')
+        .where('key', '=', prefix + agentId)
+        .execute();
+  },
+);
+
+/** The posts to be done next, with their texts. */
+async function nextPosts(tx: WriteContext, agentId: string, after: SortKey | null) {
+  const once = tx.db
     .selectFrom('posts')
-    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select([
-      'posts.id',
-      'posts.agent_id',
-      'posts.title',
-      'posts.tags',
-      'posts.created_at',
-      'post_bodies.text',
-    ])
-    .where('posts.agent_id', '=', agentId)
-    .where('posts.published_at', 'is not', null);
-  const order = { columns: ['posts.created_at', 'posts.id'], direction: 'asc' } as const;
-  const after = noted.value === '' ? null : (JSON.parse(noted.value) as SortKey);
-  const posts = agent ? await inOrder(published, order, after).limit(postsAtOnce).execute() : [];
-  if (posts.length > 0) await tx.searchIndex.noteReplaced(tx.db);
-  for (const { text, ...post } of posts) await indexPost(tx, post, agent ?? null, text);
-  const last = posts.at(-1);
-  if (last) {
-    const value = JSON.stringify([last.created_at, last.id]);
-    await tx.db.updateTable('meta').set({ value }).where('key', '=', noted.key).execute();
-  } else await tx.db.deleteFrom('meta').where('key', '=', noted.key).execute();
-});
+    .select(['id', 'agent_id', 'title', 'tags', 'created_at', 'content_bytes'])
+    .where('agent_id', '=', agentId)
+    .where('published_at', 'is not', null);
+  const first = (posts: typeof once) => inOrder(posts, byAge, after).limit(postsAtOnce).execute();
+  // One by one, since each has an index.
+  const kept = await first(once.where('trashed_at', 'is', null));
+  const trashed = await first(once.where('trashed_at', 'is not', null));
+  const posts = [...kept, ...trashed].toSorted((a, b) =>
+    a.created_at < b.created_at || (a.created_at === b.created_at && a.id < b.id) ? -1 : 1,
+  );
+  const some = posts.slice(0, Math.min(postsAtOnce, howMany(posts)));
+  if (some.length === 0) return [];
+  const bodies = await tx.db
+    .selectFrom('post_bodies')
+    .select(['post_id', 'text'])
+    .where(
+      'post_id',
+      'in',
+      some.map(({ id }) => id),
+    )
+    .execute();
+  const texts = new Map(bodies.map(({ post_id, text }) => [post_id, text]));
+  return some.map((post) => ({ ...post, text: texts.get(post.id) ?? '' }));
+}
+
+const byAge = { columns: ['created_at', 'id'], direction: 'asc' } as const;
+
+/** How many of the posts have so many bytes together that one write may index them; one at least. */
+function howMany(posts: readonly { readonly content_bytes: number }[]): number {
+  let bytes = 0;
+  const tooMany = posts.findIndex(({ content_bytes }) => (bytes += content_bytes) > bytesAtOnce);
+  return tooMany === -1 ? posts.length : Math.max(1, tooMany);
+}
+
+/** What is noted of an agent: null before the first post, undefined where nothing is. */
+async function notedOf({ db }: ReadContext, agentId: string): Promise<Progress | null | undefined> {
+  const row = await db
+    .selectFrom('meta')
+    .select('value')
+    .where('key', '=', prefix + agentId)
+    .executeTakeFirst();
+  return row && (row.value === '' ? null : (JSON.parse(row.value) as Progress));
+}
+
+async function keepProgress({ db }: WriteContext, agentId: string, progress: Progress | null): Promise<void> {
+  const value = progress === null ? '' : JSON.stringify(progress);
+  await db
+    .updateTable('meta')
+    .set({ value })
+    .where('key', '=', prefix + agentId)
+    .execute();
+}
