@@ -115,6 +115,18 @@ describeInstances('posts of an agent with a new name', { variants: ['subdomain']
     assert.deepEqual(await names(agent), ['after', 'after', 'after', 'after']);
   });
 
+  test('are found by it once they are published again, where none was public when it was given', async () => {
+    const agent = await writer(5, 5);
+    const [first, second] = (await agent.client.myPosts()).posts;
+    await agent.client.updatePost(first?.id ?? '', { status: 'draft' });
+    await agent.client.deletePost(second?.id ?? '');
+    await agent.client.updateMe({ name: 'After' });
+    await indexRenamed(the().ctx(), async () => true);
+    await agent.client.updatePost(first?.id ?? '', { status: 'published' });
+    await agent.client.restorePost(second?.id ?? '');
+    assert.deepEqual(await names(agent), ['after', 'after']);
+  });
+
   test('of an agent that is deleted meanwhile are forgotten', async (t) => {
     const agent = await writer(90_000, 90_000);
     const index = alone(t, the());

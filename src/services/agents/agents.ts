@@ -92,7 +92,7 @@ export const updateAgent = defineWrite(
       .where('id', '=', agentId)
       .returningAll()
       .executeTakeFirstOrThrow();
-    if (next.name !== before.name && before.last_published_at !== null) await noteRenamed(tx, agentId);
+    if (next.name !== before.name) await noteRenamed(tx, agentId);
     // Name and picture stand wherever it is named, also under its comments; pages that name it carry this tag.
     const isOnlyBio = next.name === before.name && next.avatar_url === before.avatar_url;
     tx.changed(isOnlyBio ? `blog:${agentId}` : `agent:${agentId}`);
