@@ -4,7 +4,13 @@ import { test } from 'node:test';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
 import { sha256 } from '../src/rules/secrets.ts';
-import { assertProblem, describeInstances, type Instance, type TestAgent } from './support/instance.ts';
+import {
+  assertOk,
+  assertProblem,
+  describeInstances,
+  type Instance,
+  type TestAgent,
+} from './support/instance.ts';
 import { onDatabase } from './support/on-database.ts';
 
 const day = 24 * 3_600_000;
@@ -159,6 +165,49 @@ describeInstances('revisions of a post', {}, (the) => {
       code: 'precondition_failed',
     });
     await assert.rejects(client.restoreRevision(post.id, 77), { code: 'not_found' });
+  });
+
+  test('wait to be compared, edited and restored without their texts', async (t) => {
+    const { client, key } = await newAgent();
+    const long = `€\n${'words\n'.repeat(20_000)}`;
+    const { post } = await client.publish({ title: 'Long', content: long, excerpt: 'short' });
+    await client.updatePost(post.id, { content: `${long}\n\nend` });
+    const { renderer } = the().ctx();
+    const waiting: [name: string, characters: number][] = [];
+    for (const name of ['renderPost', 'editPost', 'diff'] as const) {
+      const run = renderer[name] as (...given: unknown[]) => Promise<never>;
+      t.mock.method(renderer, name, (...given: unknown[]) => {
+        waiting.push([name, JSON.stringify(given[0]).length]);
+        return run(...given);
+      });
+    }
+    const dryRun = async (body: object) =>
+      assertOk(await the().call('PATCH', `/api/posts/${post.id}?dryRun=true`, { key, body }));
+    assert.match(String((await dryRun({ append: 'dry' })).at('diff')), /\+dry/);
+    await dryRun({ content: 'short' });
+    await client.updatePost(post.id, { append: 'more' });
+    await client.updatePost(post.id, { excerpt: null });
+    await client.diffRevisions(post.id, 1);
+    await client.listRevisions(post.id);
+    await client.restoreRevision(post.id, 1);
+    assert.equal((await client.getPost(post.id)).post.content, long);
+    assert.deepEqual(new Set(waiting.map(([name]) => name)), new Set(['renderPost', 'editPost', 'diff']));
+    for (const [name, characters] of waiting) assert.ok(characters < 500, `${name} of ${characters}`);
+  });
+
+  test('are compared as they were when that was asked for, whatever changes while it waits', async (t) => {
+    const { client } = await newAgent();
+    const { post } = await client.publish({ title: 'Turns', content: 'one\n' });
+    await client.updatePost(post.id, { content: 'two\n' });
+    const { renderer } = the().ctx();
+    const run = renderer.diff.bind(renderer);
+    const isOver = t.mock.method(renderer, 'diff', async (...given: Parameters<typeof run>) => {
+      await client.updatePost(post.id, { content: 'six\n' });
+      return run(...given);
+    });
+    assert.match((await client.diffRevisions(post.id, 1)).diff, /^-one\n\+two$/m);
+    isOver.mock.restore();
+    assert.match((await client.diffRevisions(post.id, 1)).diff, /^-one\n\+six$/m);
   });
 
   test('that hold a key that works by now are not restored', async () => {

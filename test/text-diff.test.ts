@@ -89,8 +89,8 @@ test('GNU patch makes the new text of the old one', { skip: skipWithoutPatch() }
 
 test('runs in the render threads', async () => {
   const renderer = createRenderer({ threads: 1 });
-  const versions = { before: 'a\nb\n', after: 'a\nc\n', names };
-  assert.deepEqual(await renderer.diff(versions, 'ada'), diffOf('a\nb\n', 'a\nc\n'));
+  const read = async () => ({ before: 'a\nb\n', after: 'a\nc\n', names });
+  assert.deepEqual(await renderer.diff({ bytes: 8, read }, 'ada'), diffOf('a\nb\n', 'a\nc\n'));
   await renderer.close();
 });
 
@@ -102,7 +102,8 @@ test('takes little for the worst of texts', async () => {
     return lines.join('');
   };
   const renderer = createRenderer({ threads: 1, deadlineMs: 2000, longestMs: 600_000 });
-  const { added, removed } = await renderer.diff({ before: nested(0), after: nested(1), names });
+  const read = async () => ({ before: nested(0), after: nested(1), names });
+  const { added, removed } = await renderer.diff({ bytes: 200_000, read });
   assert.equal(added, removed);
   await renderer.close();
 });

@@ -620,3 +620,53 @@ test('documents that wait to be rendered are bounded, and those of one owner by 
   await assert.rejects(renderer.renderPost('a', 'noa'), full);
   assert.equal((await Promise.all(first)).length, 4);
 });
+
+test('stored texts are read when it is their turn: a thread has those of one document', async (t) => {
+  const renderer = createRenderer({ threads: 1, longestMs: 600_000 });
+  t.after(() => renderer.close());
+  let inMemory = 0;
+  let most = 0;
+  const order: string[] = [];
+  const texts = (name: string, bytes: number) => ({
+    bytes,
+    read: async () => {
+      order.push(name);
+      // Those before have been answered by then.
+      await delay(1);
+      most = Math.max(most, ++inMemory);
+      if (name === 'lost') throw new AppError('not_found', 'It is not there any more.');
+      return name;
+    },
+  });
+  const render = (name: string, owner: string, bytes = 1_000, signal?: AbortSignal) =>
+    renderer.renderPost(texts(name, bytes), owner, signal).finally(() => inMemory--);
+  const names = Array.from({ length: 100 }, (_, at) => `${at}`);
+  // Large ones have the patient thread, and what is sent has a place behind a document that is read.
+  const sent = names.map((name, at) => render(name, `owner ${at % 5}`, at % 10 === 0 ? 500_000 : undefined));
+  const leaving = new AbortController();
+  const left = renderer.renderPost(texts('left', 1_000), 'owner 1', leaving.signal);
+  const lost = assert.rejects(render('lost', 'owner 2'), { code: 'not_found' });
+  const whole = names.map((name) => renderer.renderPost(name, 'other'));
+  leaving.abort();
+  await assert.rejects(left);
+  const posts = await Promise.all([...sent, ...whole]);
+  posts.forEach(({ html }, at) => assert.equal(html, `<p dir="auto">${names[at % 100]}</p>\n`));
+  await lost;
+  assert.deepEqual(order.toSorted(), [...names, 'lost'].toSorted());
+  // One in each of the two lanes.
+  assert.ok(most <= 2, `${most} at once`);
+});
+
+test('a stored text that is not read in time leaves its thread to others', async (t) => {
+  const renderer = createRenderer({ threads: 1, deadlineMs: 100, longestMs: 300 });
+  t.after(() => renderer.close());
+  /** A thread may need longer than that to start. */
+  const untilRendered = async (): Promise<string> => {
+    const post = await renderer.renderPost('a', 'bob').catch(() => null);
+    return post?.html ?? untilRendered();
+  };
+  await untilRendered();
+  const never = { bytes: 1, read: () => new Promise<string>(() => {}) };
+  await assert.rejects(renderer.renderPost(never, 'ada'), { code: 'unavailable' });
+  assert.equal(await untilRendered(), '<p dir="auto">a</p>\n');
+});

@@ -29,11 +29,22 @@ export type Job =
   | ({ readonly kind: 'edit' } & Editing)
   | ({ readonly kind: 'diff' } & Versions);
 
+/** A text, or several, that are stored: read when their turn comes, they take no memory while they wait. */
+export type Stored<T> = {
+  /** Bytes of all of them, as they are known without reading them. */
+  readonly bytes: number;
+  readonly read: () => Promise<T>;
+};
+
+/** A job whose texts are stored. */
+export type StoredJob = { readonly kind: Job['kind'] } & Stored<Job>;
+
 /** What comes of it. */
 export type Result = RenderedPost | RenderedComment | EditedPost | TextDiff;
 
-/** Characters of all texts that a job works on. */
-export function sizeOf(job: Job): number {
+/** Characters of all texts that a job works on; bytes of those that are not read yet. */
+export function sizeOf(job: Job | StoredJob): number {
+  if ('read' in job) return job.bytes;
   if (job.kind === 'diff') return job.before.length + job.after.length;
   if (job.kind !== 'edit') return job.markdown.length;
   const { edits = [], append = '' } = job.change;

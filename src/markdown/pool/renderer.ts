@@ -2,7 +2,7 @@ import { AppError } from '../../errors.ts';
 import { countRender, renderQueue, type Rendered } from '../../platform/measured.ts';
 import type { RenderedComment, RenderedPost } from '../rendered.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
-import type { EditedPost, Editing, Job, Result, Versions } from './jobs.ts';
+import type { EditedPost, Editing, Job, Result, Stored, StoredJob, Versions } from './jobs.ts';
 import type { Lane } from './messages.ts';
 import { closed, notInTime, Thread, type Task } from './thread.ts';
 import { Turns } from './turns.ts';
@@ -13,13 +13,13 @@ export type Renderer = {
    * Uses the turn and time of `owner`, an agent's id; empty for the service itself. Rejects with `unrenderable` (too
    * slow, large or deep), `unavailable`, or the reason of the signal: a document that still waits is then dropped.
    */
-  renderPost(markdown: string, owner?: string, signal?: AbortSignal): Promise<RenderedPost>;
+  renderPost(markdown: string | Stored<string>, owner?: string, signal?: AbortSignal): Promise<RenderedPost>;
   /** The same for a comment. */
   renderComment(markdown: string, owner?: string, signal?: AbortSignal): Promise<RenderedComment>;
   /** Changes a content and renders it. Rejects with `edit_not_applied` and `too_large` too. */
-  editPost(editing: Editing, owner?: string, signal?: AbortSignal): Promise<EditedPost>;
+  editPost(editing: Stored<Editing>, owner?: string, signal?: AbortSignal): Promise<EditedPost>;
   /** The difference of two texts, within the same turn, time and memory. */
-  diff(versions: Versions, owner?: string, signal?: AbortSignal): Promise<TextDiff>;
+  diff(versions: Stored<Versions>, owner?: string, signal?: AbortSignal): Promise<TextDiff>;
   /** Ends all threads; waiting and unfinished documents are rejected with `unavailable`. */
   close(): Promise<void>;
 };
@@ -34,7 +34,10 @@ export type RendererOptions = {
   readonly longestMs?: number;
   /** Memory of one thread's JavaScript heap, in MiB. Default 80: 512 KiB of table cells or emphasis take less. */
   readonly memoryMb?: number;
-  /** Most documents that may wait for a thread, of one owner half as many. Their bytes are bounded as bodies. */
+  /**
+   * Most documents that may wait for a thread, of one owner half as many. Their bytes are bounded as bodies; of those that
+   * are stored, a thread has one at a time in memory.
+   */
   readonly maxWaiting?: number;
   /** Called when a thread ends unexpectedly: out of memory, or a bug. */
   readonly onCrash?: (error: Error) => void;
@@ -53,15 +56,27 @@ export function createRenderer(options: RendererOptions): Renderer {
   const pool = new Pool(options);
   return {
     renderPost: async (markdown, owner = '', signal) =>
-      (await pool.run({ kind: 'post', markdown }, owner, signal)) as RenderedPost,
+      (await pool.run(postJob(markdown), owner, signal)) as RenderedPost,
     renderComment: async (markdown, owner = '', signal) =>
       (await pool.run({ kind: 'comment', markdown }, owner, signal)) as RenderedComment,
     editPost: async (editing, owner = '', signal) =>
-      (await pool.run({ kind: 'edit', ...editing }, owner, signal)) as EditedPost,
+      (await pool.run(storedJob('edit', editing), owner, signal)) as EditedPost,
     diff: async (versions, owner = '', signal) =>
-      (await pool.run({ kind: 'diff', ...versions }, owner, signal)) as TextDiff,
+      (await pool.run(storedJob('diff', versions), owner, signal)) as TextDiff,
     close: () => pool.close(),
   };
+}
+
+function postJob(markdown: string | Stored<string>): Job | StoredJob {
+  if (typeof markdown === 'string') return { kind: 'post', markdown };
+  const { bytes, read } = markdown;
+  return { kind: 'post', bytes, read: async () => ({ kind: 'post', markdown: await read() }) };
+}
+
+function storedJob(kind: 'edit', texts: Stored<Editing>): StoredJob;
+function storedJob(kind: 'diff', texts: Stored<Versions>): StoredJob;
+function storedJob(kind: 'edit' | 'diff', { bytes, read }: Stored<Editing | Versions>): StoredJob {
+  return { kind, bytes, read: async () => ({ kind, ...(await read()) }) as Job };
 }
 
 class Pool {
@@ -79,7 +94,7 @@ class Pool {
     this.options = { ...defaults, ...options };
   }
 
-  async run(job: Job, owner: string, signal?: AbortSignal): Promise<Result> {
+  async run(job: Task['job'], owner: string, signal?: AbortSignal): Promise<Result> {
     const began = performance.now();
     const count = (result: Rendered) => countRender(job.kind, result, (performance.now() - began) / 1000);
     try {
@@ -93,7 +108,7 @@ class Pool {
     }
   }
 
-  private enqueue(job: Job, owner: string, signal?: AbortSignal): Promise<Result> {
+  private enqueue(job: Task['job'], owner: string, signal?: AbortSignal): Promise<Result> {
     const { maxWaiting, longestMs } = this.options;
     if (this.isClosed) return Promise.reject(closed());
     if (this.waiting.size >= maxWaiting || this.waiting.waitingOf(owner) >= maxWaiting / 2)

@@ -3,12 +3,12 @@ import { AppError } from '../../errors.ts';
 import { threadEntry, threadEnv, youngMemory } from '../../platform/thread-entry.ts';
 import { unrenderable } from '../rendered.ts';
 import { takeBack, type Answer, type Lane, type Numbered, type ThreadData } from './messages.ts';
-import { sizeOf, type Job, type Result } from './jobs.ts';
+import { sizeOf, type Job, type Result, type StoredJob } from './jobs.ts';
 import type { RendererOptions } from './renderer.ts';
 
 /** A document to be rendered, and who waits for it. */
 export type Task = {
-  readonly job: Job;
+  readonly job: Job | StoredJob;
   readonly owner: string;
   /** Whether it was taken out of a quick thread, for which others waited: a patient one begins it anew. */
   wasTakenOut?: true;
@@ -66,6 +66,8 @@ export class Thread {
   private last: NodeJS.Timeout | undefined;
   private isReady = false;
   private isEnding = false;
+  /** Whether the texts of its document are still being read: others would overtake it. */
+  private isReading = false;
   /** Processor time that its document had used when it was last looked at, ms. */
   private used = 0;
 
@@ -116,6 +118,7 @@ export class Thread {
   /** Whether this document may be sent behind what it has. */
   takesBehind(task: Task): boolean {
     if (!this.isReady || this.isEnding || this.isHeldUp || this.tasks.length > mostBehind) return false;
+    if (this.isReading || 'read' in task.job) return false;
     return this.tasks.reduce((sum, sent) => sum + sizeOf(sent.task.job), sizeOf(task.job)) <= mostCharacters;
   }
 
@@ -133,8 +136,26 @@ export class Thread {
     const number = ++this.sent;
     this.tasks.push({ number, task });
     this.worker.ref();
-    this.worker.postMessage({ number, job: task.job } satisfies Numbered);
+    if ('read' in task.job) void this.read(number, task, task.job);
+    else this.send({ number, job: task.job });
     if (this.tasks.length === 1) this.lookIn(task, patience);
+  }
+
+  private send(numbered: Numbered): void {
+    this.worker.postMessage(numbered);
+  }
+
+  /** Reads the texts of its only document, and sends them. */
+  private async read(number: number, task: Task, { read }: StoredJob): Promise<void> {
+    this.isReading = true;
+    const job = await read().catch((error: unknown) => error as Error);
+    this.isReading = false;
+    // Its time may be over.
+    if (this.tasks[0]?.task !== task) return;
+    if (!(job instanceof Error)) return this.send({ number, job });
+    this.finish(0)?.reject(job);
+    this.worker.unref();
+    this.events.onFree();
   }
 
   /** Keeps the process alive until the thread is idle, since somebody is waiting for it. */

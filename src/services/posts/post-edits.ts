@@ -11,7 +11,7 @@ import { warning, type Warning } from '../../rules/warnings.ts';
 import { requireCallerRow } from '../agents/callers.ts';
 import { checkPreconditions, matchesTag, type Preconditions } from '../preconditions.ts';
 import { keptPosts } from './find-post.ts';
-import { etag, noPostHint, revisionName } from './post-plan.ts';
+import { etag, noPostHint, revisionName, stale } from './post-plan.ts';
 import { findExisting, type Naming, type Target } from './post-target.ts';
 
 /** The state of a post that a change of its content was made for; else the change is stale. */
@@ -48,9 +48,8 @@ export async function applyEdits(ctx: Context, editing: Editing): Promise<Edited
   const { agentId } = target;
   const [agent, found] = await Promise.all([requireCallerRow(ctx, agentId), findExisting(ctx, target)]);
   if (!found.post) checkPreconditions(preconditions, null, noPostHint);
-  const stored = found.post && (await textOf(ctx, found.post.id));
-  if (!found.post || !stored) throw needsPost(change, found);
-  const { post, content } = stored;
+  const { post } = found;
+  if (!post) throw needsPost(change, found);
   const editHash = hashOf(change);
   const base = { postId: post.id, revision: post.revision, editHash };
   const present = etag(post, agent);
@@ -64,8 +63,9 @@ export async function applyEdits(ctx: Context, editing: Editing): Promise<Edited
   checkPreconditions(preconditions, present);
   const slug = target.sent.slug !== undefined && target.postId !== null ? target.sent.slug : post.slug;
   const names = [revisionName(post), revisionName({ slug, revision: post.revision + 1 })] as const;
+  const read = async () => ({ content: await textOf(ctx, post), change, names });
   const edited = await ctx.renderer
-    .editPost({ content, change, names }, agentId, signal)
+    .editPost({ bytes: post.content_bytes, read }, agentId, signal)
     .catch((error: unknown) => {
       if (!(error instanceof AppError) || error.code !== 'edit_not_applied') throw error;
       throw new AppError(error.code, error.detail, { ...error.extra, etag: present });
@@ -73,17 +73,16 @@ export async function applyEdits(ctx: Context, editing: Editing): Promise<Edited
   return { base, edited, warnings: [] };
 }
 
-/** Row and content of a post in one state. */
-async function textOf(ctx: Context, postId: string): Promise<{ post: PostRow; content: string } | undefined> {
+/** The content of a post in the state of its row. Throws edit_conflict where it has changed. */
+async function textOf(ctx: Context, { id, revision }: PostRow): Promise<string> {
   const row = await keptPosts(ctx.db)
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .selectAll('posts')
     .select('post_bodies.content')
-    .where('posts.id', '=', postId)
+    .where('posts.id', '=', id)
+    .where('posts.revision', '=', revision)
     .executeTakeFirst();
-  if (!row) return undefined;
-  const { content, ...post } = row;
-  return { post, content };
+  if (!row) throw stale();
+  return row.content;
 }
 
 function hashOf({ edits = [], append }: TextChange): string {

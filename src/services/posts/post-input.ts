@@ -3,6 +3,7 @@ import { picturePath } from '../../rules/text/media-names.ts';
 import { hostedName } from '../../rules/text/shown-pictures.ts';
 import { pictureWarnings } from '../media/post-pictures.ts';
 import { AppError } from '../../errors.ts';
+import type { Stored } from '../../markdown/pool/jobs.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
 import { strayFrontMatter } from '../../rules/post-fields.ts';
 import { withoutRepeatedTitle } from '../../rules/text/repeated-title.ts';
@@ -53,7 +54,11 @@ export type Prepared = {
 /** Which post a call means, and in what state. */
 export type Aim = { readonly postId: string | null; readonly preconditions: Preconditions };
 
-type Preparing = Aim & Pick<Editing, 'isMeantAgain' | 'signal'>;
+type Preparing = Aim &
+  Pick<Editing, 'isMeantAgain' | 'signal'> & {
+    /** A text that is stored, in the place of one that is sent. */
+    readonly restored?: Stored<string> | undefined;
+  };
 
 /** Cleans and renders what was sent, before any transaction begins. */
 export async function preparePost(
@@ -74,10 +79,11 @@ async function prepareFields(
   ctx: Context,
   agentId: string,
   fields: PostFields,
-  { signal, ...aim }: Preparing,
+  { signal, restored, ...aim }: Preparing,
 ): Promise<Prepared> {
   const change = changeOf(fields);
-  const { content: sentMarkdown, edits, append, ...texts } = fields;
+  const { content, edits, append, ...texts } = fields;
+  const markdown = restored ?? content;
   // The slug that a title gives can show a key that the title does not.
   const shown = texts.title === undefined ? {} : { title: [texts.title, postSlugFromTitle(texts.title)] };
   await refuseLeakedKeys(ctx, { ...texts, ...shown });
@@ -99,15 +105,15 @@ async function prepareFields(
     const { diff, ...result } = edited;
     return { ...(await accepted(ctx, agentId, cleaned, result)), base, diff };
   }
-  if (sentMarkdown === undefined) {
+  if (markdown === undefined) {
     const naming = { agentId, postId: aim.postId, sent: texts };
     const endsExcerpt = texts.excerpt === null || texts.excerpt === '';
     const madeExcerpt = endsExcerpt ? await excerptOfStored(ctx, naming, signal) : null;
     const sent = { ...cleaned, content: null, rendered: null, madeExcerpt };
     return { sent, base: null, diff: null, warnings: [] };
   }
-  const rendering = ctx.renderer.renderPost(sentMarkdown, agentId, signal);
-  const result = await refusingKeys(ctx, [sentMarkdown], rendering);
+  const rendering = ctx.renderer.renderPost(markdown, agentId, signal);
+  const result = await refusingKeys(ctx, [content ?? ''], rendering);
   return { ...(await accepted(ctx, agentId, cleaned, result)), base: null, diff: null };
 }
 
@@ -119,7 +125,8 @@ async function excerptOfStored(
 ): Promise<MadeExcerpt | null> {
   const { post } = await findExisting(ctx, naming);
   if (post?.excerpt_given !== 1) return null;
-  const content = await storedText(ctx, post.id, 'content');
+  const read = async () => storedText(ctx, post.id, 'content');
+  const content = { bytes: post.content_bytes, read };
   return ctx.renderer.renderPost(content, naming.agentId, signal).then(
     ({ excerpt }) => ({ excerpt, revision: post.revision }),
     (error: unknown) => {

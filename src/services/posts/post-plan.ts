@@ -174,7 +174,8 @@ export function holdBack({ moderation }: PostRow, isHeld: boolean, now: string):
   return { moderation: 'held', moderation_reason: null, moderated_at: now };
 }
 
-function stale(): AppError {
+/** The refusal of a change that was made for another state of the post. */
+export function stale(): AppError {
   return new AppError(
     'edit_conflict',
     'The post changed three times while the edits were applied, so nothing was stored.',

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import type { Ticket } from '../../db/write.ts';
+import type { Stored } from '../../markdown/pool/jobs.ts';
 import { asciiForm } from '../../rules/slug.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import { scriptOf } from '../../rules/text/scripts.ts';
@@ -26,7 +27,7 @@ import { recallSaved, savePost, saved, type Noted, type Saved } from './post-sto
 
 export type Published = Saved & Noted & { readonly replayed: boolean };
 
-type DryRunOptions = Omit<PublishOptions, 'ticket' | 'replay' | 'restores'> & {
+type DryRunOptions = Omit<PublishOptions, 'ticket' | 'replay' | 'restored'> & {
   /** Whether the answer has the HTML that would be stored. */
   readonly html?: boolean | undefined;
 };
@@ -40,8 +41,8 @@ type PublishOptions = {
   readonly replay?: Replayable | null;
   /** Aborted when nobody waits for the answer any more: what was not begun to be stored is given up. */
   readonly signal?: AbortSignal;
-  /** Whether what is sent is that of an earlier revision. */
-  readonly restores?: boolean;
+  /** The text of an earlier revision, where what is sent is all that it had. */
+  readonly restored?: Stored<string>;
 };
 
 /**
@@ -81,27 +82,23 @@ async function save(
   ctx: Context,
   caller: Caller,
   fields: PostFields,
-  {
-    postId,
-    preconditions = noPreconditions,
-    ticket,
-    replay = null,
-    restores = false,
-    signal,
-  }: PublishOptions,
+  { postId, preconditions = noPreconditions, ticket, replay = null, restored, signal }: PublishOptions,
 ): Promise<Published> {
   signal?.throwIfAborted();
   const aim = { postId: postId ?? null, preconditions };
   const prepared = await preparePost(ctx, caller.id, fields, {
     ...aim,
     isMeantAgain: replay !== null,
+    restored,
     signal,
   });
   const { warnings, diff } = prepared;
   const noted = { warnings, diff: diff && { diff: diff.diff, truncated: diff.truncated } };
-  const input = { ...inputFor(caller.id, prepared, aim), restores, replay, noted };
+  const input = { ...inputFor(caller.id, prepared, aim), restores: restored !== undefined, replay, noted };
   const { result, replayed } = await ctx.engine.write(savePost, input, ticket);
-  return published(result, fields, replayed);
+  // The text of a revision is not among what was sent.
+  const sent = restored ? { ...fields, content: '' } : fields;
+  return published(result, sent, replayed);
 }
 
 function published(result: Saved & Noted, fields: PostFields, replayed: boolean): Published {
@@ -166,9 +163,13 @@ async function contentDiff(
 ): Promise<Pick<TextDiff, 'diff' | 'truncated'> | null> {
   if (!existing) return null;
   if (!contentChanged || content === null) return { diff: '', truncated: false };
-  const before = await storedText(ctx, existing.id, 'content');
   const names = [revisionName(existing), revisionName(next)] as const;
-  return ctx.renderer.diff({ before, after: content, names }, existing.agent_id, signal);
+  const read = async () => {
+    const before = await storedText(ctx, existing.id, 'content');
+    return { before, after: content, names };
+  };
+  const bytes = existing.content_bytes + next.content_bytes;
+  return ctx.renderer.diff({ bytes, read }, existing.agent_id, signal);
 }
 
 /** A diff as answers have it. */

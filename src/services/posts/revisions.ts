@@ -4,6 +4,7 @@ import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
+import type { Stored } from '../../markdown/pool/jobs.ts';
 import { parseTags } from '../../rules/post-fields.ts';
 import { lockCaller, type Caller } from '../agents/callers.ts';
 import { readCursor, toPage, type Page } from '../lists/paging.ts';
@@ -74,8 +75,8 @@ export async function listRevisions(
 
 /** One revision with its texts. Throws not_found, forbidden. */
 export async function readRevision(ctx: ReadContext, agentId: string, postId: string, revision: number) {
-  const post = await requireOwnPost(ctx, agentId, postId);
-  const { row, content } = await textAt(ctx, post, revision);
+  const { row, text } = stateAt(ctx, await statesOf(ctx, agentId, postId), revision);
+  const content = await text.read();
   const { lang, excerpt, disclosure } = row;
   return { row, view: { ...entry(row), content, tags: parseTags(row.tags), lang, excerpt, disclosure } };
 }
@@ -95,16 +96,14 @@ export async function diffRevisions(
   { agentId, postId }: { agentId: string; postId: string },
   { from, to, signal }: { from: number; to: number | null; signal: AbortSignal },
 ): Promise<{ diff: string; truncated: boolean }> {
-  const post = await requireOwnPost(ctx, agentId, postId);
-  const before = await textAt(ctx, post, from);
-  const after = await textAt(ctx, post, to ?? post.revision);
+  const states = await statesOf(ctx, agentId, postId);
+  const before = stateAt(ctx, states, from);
+  const after = stateAt(ctx, states, to ?? states.post.revision);
   const name = ({ slug, revision }: State) => `${slug} revision ${revision}`;
-  const versions = {
-    before: before.content,
-    after: after.content,
-    names: [name(before.row), name(after.row)] as const,
-  };
-  const { diff, truncated } = await ctx.renderer.diff(versions, agentId, signal);
+  const names = [name(before.row), name(after.row)] as const;
+  const read = async () => ({ before: await before.text.read(), after: await after.text.read(), names });
+  const bytes = before.text.bytes + after.text.bytes;
+  const { diff, truncated } = await ctx.renderer.diff({ bytes, read }, agentId, signal);
   return { diff: changedFields(before.row, after.row) + diff, truncated };
 }
 
@@ -127,11 +126,11 @@ export async function restoreRevision(
   caller: Caller,
   { postId, revision, ...options }: Restoring,
 ): Promise<Published> {
-  const { row, view } = await readRevision(ctx, caller.id, postId, revision);
-  const { title, content, tags, lang, disclosure } = view;
+  const { row, text } = stateAt(ctx, await statesOf(ctx, caller.id, postId), revision);
+  const { title, lang, disclosure } = row;
   const excerpt = row.excerpt_given === 1 ? row.excerpt : null;
-  const fields = { title, content, tags, lang, excerpt, disclosure };
-  return publish(ctx, caller, fields, { postId, ...options, restores: true });
+  const fields = { title, tags: parseTags(row.tags), lang, excerpt, disclosure };
+  return publish(ctx, caller, fields, { postId, ...options, restored: text });
 }
 
 type Restoring = {
@@ -243,14 +242,31 @@ function entry({ revision, at, cause, title, slug, status, bytes, isCurrent, era
   };
 }
 
-/** A revision with its text. Throws not_found where there is none, or no longer. */
-async function textAt(ctx: ReadContext, post: PostRow, revision: number) {
-  const all = [present(post), ...(await keptRows(ctx, post.id))];
+/** All revisions of a post. Throws not_found, forbidden. */
+async function statesOf(ctx: ReadContext, agentId: string, postId: string): Promise<States> {
+  const post = await requireOwnPost(ctx, agentId, postId);
+  return { post, all: [present(post), ...(await keptRows(ctx, postId))] };
+}
+
+type States = { readonly post: PostRow; readonly all: readonly State[] };
+
+/** A revision and its text. Throws not_found where there is none, or no longer. */
+function stateAt(
+  ctx: ReadContext,
+  { post, all }: States,
+  revision: number,
+): { row: State; text: Stored<string> } {
   const row = all.find((each) => each.revision === revision);
   if (!row) throw noSuchRevision(revision);
-  const content = row.erased_at === null ? await textOf(ctx, post, all, row) : null;
-  if (content === null) throw erased(revision);
-  return { row, content };
+  if (row.erased_at !== null) throw erased(revision);
+  const read = async () => {
+    // The present one may be a former one by then.
+    const then = await statesOf(ctx, post.agent_id, post.id);
+    const content = await textOf(ctx, then.post, then.all, row);
+    if (content === null) throw erased(revision);
+    return content;
+  };
+  return { row, text: { bytes: row.bytes, read } };
 }
 
 /** The text of a revision: of the first row from it on that holds one, else the present one; null if it is lost. */
@@ -288,12 +304,14 @@ async function countLines(
   const isFirst = row.cause === 'created';
   if (row.erased_at !== null || (!isFirst && (!before || before.erased_at !== null))) return null;
   if (before && !before.holdsText) return { added: 0, removed: 0 };
-  const after = await textOf(ctx, post, all, row);
-  if (after === null) return null;
-  const former = before ? await heldText(ctx, post.id, before) : '';
-  const versions = { before: former, after, names: ['', ''] as const };
-  return ctx.renderer.diff(versions, post.agent_id, signal).catch((error: unknown) => {
-    if (error instanceof AppError && error.code === 'unrenderable') return null;
+  const { text } = stateAt(ctx, { post, all }, row.revision);
+  const read = async () => {
+    const former = before ? await heldText(ctx, post.id, before) : '';
+    return { before: former, after: await text.read(), names: ['', ''] as const };
+  };
+  const bytes = (before?.bytes ?? 0) + text.bytes;
+  return ctx.renderer.diff({ bytes, read }, post.agent_id, signal).catch((error: unknown) => {
+    if (error instanceof AppError && /^(?:unrenderable|not_found)$/.test(error.code)) return null;
     throw error;
   });
 }
