@@ -270,7 +270,7 @@ const entries = {
     title: 'Unavailable',
     retryable: true,
     explanation:
-      'The service cannot serve the call at this moment, or too much of this key or client address is under way at once: bodies over 64 KiB are read up to 16 MiB of one, and one address may have 16 searches at once. Repeat it after as many seconds as Retry-After says.',
+      'The service cannot serve the call at this moment, or too much of this key or client address is under way at once: bodies over 64 KiB are read up to 16 MiB of one key and 32 of one address, and one address may have 16 searches at once. Repeat it after as many seconds as Retry-After says.',
     hint: 'Repeat the call after as many seconds as Retry-After says.',
   },
   read_only: {

@@ -30,25 +30,42 @@ describe('request bodies', () => {
     await Promise.all(open.splice(0).map(abort));
   });
 
-  const publish = ({ key }: TestAgent, bytes: number, query = '') => {
+  type Publishing = { readonly query?: string; readonly address?: string };
+  const publish = ({ key }: TestAgent, bytes: number, { query = '', address }: Publishing = {}) => {
     const body = { slug: `of-${bytes}`, title: 'T', content: 'word '.repeat(bytes / 5) };
-    return the().call('POST', `/api/publish${query}`, { key, body });
+    const headers = address === undefined ? {} : { 'x-forwarded-for': address };
+    return the().call('POST', `/api/publish${query}`, { key, body, headers });
   };
   const left = async ({ client }: TestAgent, policy: string) =>
     (await client.limits()).limits.find((limit) => limit.policy === policy)?.remaining;
 
   /** Begins to publish, and resolves once the service has told the client to send the body, which it does not. */
-  async function begin({ key }: TestAgent, framing: string, isAwaited = true): Promise<Socket> {
+  async function begin(
+    { key }: TestAgent,
+    framing: string,
+    { isAwaited = true, address = '127.0.0.1' } = {},
+  ): Promise<Socket> {
     const socket = connect(the().port, '127.0.0.1').on('error', () => undefined);
     open.push(socket);
     socket.write(
-      `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n${framing}\r\n\r\n`,
+      `POST /api/publish HTTP/1.1\r\nHost: localhost:${the().port}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nX-Forwarded-For: ${address}\r\nExpect: 100-continue\r\n${framing}\r\n\r\n`,
     );
     if (isAwaited) assert.match(await answerOf(socket), /^HTTP\/1\.1 100 /);
     return socket;
   }
-  const beginAll = (agent: TestAgent, count: number, bytes: number) =>
-    Promise.all(Array.from({ length: count }, () => begin(agent, `Content-Length: ${bytes}`)));
+  const beginAll = (agent: TestAgent, count: number, bytes: number, address?: string) =>
+    Promise.all(Array.from({ length: count }, () => begin(agent, `Content-Length: ${bytes}`, { address })));
+  /** Asks whether to send a body, until the answer is this one. Asking takes no memory. */
+  const untilToldTo = async (goOn: RegExp, bytes: number, { agent = bob, address = '127.0.0.1' } = {}) => {
+    for (let tries = 0; tries < 200; tries++) {
+      const asking = await begin(agent, `Content-Length: ${bytes}`, { isAwaited: false, address });
+      const answer = await answerOf(asking);
+      await abort(asking);
+      if (goOn.test(answer)) return;
+      await delay(20);
+    }
+    assert.fail(`never ${goOn.source}`);
+  };
 
   test('beyond 64 KiB are refused beyond at most 16 MiB of one key, and not counted', async () => {
     const publishing = await left(ada, 'publish');
@@ -57,7 +74,7 @@ describe('request bodies', () => {
     const mcp = { jsonrpc: '2.0', id: 1, method: 'ping', params: { text: 'x'.repeat(mebibyte) } };
     const refused = [
       await publish(ada, 100_000),
-      await publish(ada, 100_000, '?dryRun=true'),
+      await publish(ada, 100_000, { query: '?dryRun=true' }),
       await the().call('POST', '/mcp', { key: ada.key, body: mcp }),
     ];
     for (const answer of refused) {
@@ -69,7 +86,7 @@ describe('request bodies', () => {
     chunked.write(`30000\r\n${'x'.repeat(0x30000)}\r\n`);
     assert.match(await answerOf(chunked), /^HTTP\/1\.1 503 /);
 
-    const dryRun = await publish(ada, 5_000, '?dryRun=true');
+    const dryRun = await publish(ada, 5_000, { query: '?dryRun=true' });
     assert.equal(dryRun.status, 200);
     assert.equal(dryRun.headers['x-ratelimit-remaining'], String(Number(others) - 1));
     assert.equal(await left(ada, 'publish'), publishing);
@@ -79,7 +96,7 @@ describe('request bodies', () => {
     await beginAll(ada, mostLarge, 4 * mebibyte);
     await beginAll(ada, 200, 64 * 1024);
     const answers = await Promise.all([
-      ...Array.from({ length: 100 }, () => publish(ada, 5_000, '?dryRun=true')),
+      ...Array.from({ length: 100 }, () => publish(ada, 5_000, { query: '?dryRun=true' })),
       ...Array.from({ length: 3 }, () => publish(bob, 500_000)),
     ]);
     for (const answer of answers) assert.ok(answer.status < 300, answer.text);
@@ -96,7 +113,7 @@ describe('request bodies', () => {
     // Read whole, and then seen to be longer than a post may be.
     assertProblem(await publish(bob, 1_000_000), 'too_large');
     for (const bytes of [100_000, 60_000, 5_000]) {
-      const answer = await publish(bob, bytes, '?dryRun=true');
+      const answer = await publish(bob, bytes, { query: '?dryRun=true' });
       assert.equal(answer.status, 200, answer.text);
     }
   });
@@ -104,26 +121,75 @@ describe('request bodies', () => {
   test('are refused as the service has no room where others send all that it takes', async () => {
     const greedy = await Promise.all(Array.from({ length: 4 }, (_, i) => the().agent(`sending-${i}`)));
     const sent = Buffer.alloc(4 * mebibyte - 1, 0x20);
-    const sockets = await Promise.all(greedy.map((agent) => beginAll(agent, mostLarge, 4 * mebibyte)));
+    const sockets = await Promise.all(
+      greedy.map((agent, i) => beginAll(agent, mostLarge, 4 * mebibyte, `192.0.2.${i % 2}`)),
+    );
     for (const socket of sockets.flat()) socket.write(sent);
-    // Asking takes none of it.
-    const untilToldTo = async (goOn: RegExp, bytes: number) => {
-      for (let tries = 0; tries < 200; tries++) {
-        const asking = await begin(bob, `Content-Length: ${bytes}`, false);
-        const answer = await answerOf(asking);
-        await abort(asking);
-        if (goOn.test(answer)) return;
-        await delay(20);
-      }
-      assert.fail(`never ${goOn.source}`);
-    };
     await untilToldTo(/^HTTP\/1\.1 503 /, 100_000);
-    const answer = await publish(bob, 100_000, '?dryRun=true');
+    const answer = await publish(bob, 100_000, { query: '?dryRun=true' });
     assertProblem(answer, 'unavailable');
     assert.match(answer.text, /As much as this service has room for/);
-    assert.equal((await publish(bob, 5_000, '?dryRun=true')).status, 200);
+    assert.equal((await publish(bob, 5_000, { query: '?dryRun=true' })).status, 200);
     await Promise.all(open.splice(0).map(abort));
     await untilToldTo(/^HTTP\/1\.1 100 /, 4 * mebibyte);
+  });
+
+  describe('of one address leave room for others, whatever keys it has', () => {
+    let greedy: TestAgent[];
+    let neighbour: TestAgent;
+    before(async () => {
+      greedy = await Promise.all([the().agent('near-1'), the().agent('near-2')]);
+      neighbour = await the().agent('near-3');
+    });
+    // All of one /64.
+    const addressOf = (host: number) => `2001:db8:1:2::${host}`;
+    const elsewhere = { query: '?dryRun=true', address: '2001:db8:1:3::1' };
+    const beginOfAll = async (count: number, bytes: number, sent: number) => {
+      const all = greedy.map((agent, i) => beginAll(agent, count, bytes, addressOf(i)));
+      const sockets = (await Promise.all(all)).flat();
+      for (const socket of sockets) socket.write(Buffer.alloc(sent, 0x20));
+      return sockets;
+    };
+
+    test('beyond 64 KiB', async () => {
+      const near = { agent: neighbour, address: addressOf(9) };
+      const sockets = await beginOfAll(mostLarge, 4 * mebibyte, 4 * mebibyte - 1);
+      await untilToldTo(/^HTTP\/1\.1 503 /, 100_000, near);
+      const answer = await publish(neighbour, 100_000, near);
+      assertProblem(answer, 'unavailable');
+      assert.match(answer.text, /Too much of this key or address/);
+      for (const bytes of [500_000, 5_000]) {
+        const others = await publish(bob, bytes, elsewhere);
+        assert.equal(others.status, 200, others.text);
+      }
+      for (const socket of sockets) assert.equal(socket.closed, false);
+      await Promise.all(sockets.map(abort));
+      await untilToldTo(/^HTTP\/1\.1 100 /, 4 * mebibyte, near);
+    });
+
+    test('up to 64 KiB, where those of the address wait', async () => {
+      const sockets = await beginOfAll(mostSmall, 64 * 1024, 33_000);
+      const headers = { 'x-forwarded-for': addressOf(9) };
+      const beginToWait = async () => {
+        const socket = await begin(neighbour, 'Content-Length: 60000', {
+          isAwaited: false,
+          address: addressOf(9),
+        });
+        const answer = answerOf(socket);
+        // What comes after it on other connections is answered after it, unless it waits.
+        for (let n = 0; n < 3; n++) await the().call('GET', '/api/limits', { key: neighbour.key, headers });
+        if ((await Promise.race([answer, Promise.resolve(null)])) === null) return { answer };
+        await abort(socket);
+        return null;
+      };
+      let waiting = await beginToWait();
+      for (let tries = 0; tries < 50 && waiting === null; tries++) waiting = await beginToWait();
+      assert.ok(waiting, 'never');
+      assert.equal((await publish(bob, 60_000, elsewhere)).status, 200);
+      for (const socket of sockets) assert.equal(socket.closed, false);
+      await Promise.all(sockets.map(abort));
+      assert.match(await waiting.answer, /^HTTP\/1\.1 100 /);
+    });
   });
 
   test('take no memory once they are read', async () => {
@@ -158,8 +224,8 @@ describe('request bodies', () => {
 
   test('up to 64 KiB wait for their turn', async () => {
     const unfinished = await beginAll(ada, mostSmall, 64 * 1024);
-    const waiting = Array.from({ length: 150 }, () => publish(ada, 5_000, '?dryRun=true'));
-    const gone = await begin(ada, 'Content-Length: 60000', false);
+    const waiting = Array.from({ length: 150 }, () => publish(ada, 5_000, { query: '?dryRun=true' }));
+    const gone = await begin(ada, 'Content-Length: 60000', { isAwaited: false });
     await abort(gone);
     // By then the service knows that it has left, which lets others go on too.
     for (let n = 0; n < 3; n++) assert.ok((await publish(bob, 5_000)).status < 300);
@@ -214,7 +280,7 @@ describe('request bodies', () => {
     t.mock.method(the().ctx().renderer, 'renderPost', () => Promise.reject(full));
     const [publishing, others] = [await left(bob, 'publish'), await left(bob, 'api')];
     for (const query of ['', '?dryRun=true']) {
-      const answer = await publish(bob, 5_000, query);
+      const answer = await publish(bob, 5_000, { query });
       assertProblem(answer, 'unavailable');
       assert.equal(answer.headers['retry-after'], '1');
     }

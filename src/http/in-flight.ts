@@ -16,8 +16,8 @@ const mostUnanswered = 16;
 const mebibyte = 1024 * 1024;
 /** Bytes in memory of bodies whose calls wait for their turn: at most a packet of each, which is as long as a small one. */
 const mostHeld = {
-  small: { ofOwner: 24 * mebibyte, ofAll: 40 * mebibyte },
-  large: { ofOwner: 4 * mebibyte, ofAll: 16 * mebibyte },
+  small: { ofOwner: 24 * mebibyte, ofAddress: 24 * mebibyte, ofAll: 40 * mebibyte },
+  large: { ofOwner: 4 * mebibyte, ofAddress: 4 * mebibyte, ofAll: 16 * mebibyte },
 };
 
 declare module 'node:http' {
@@ -85,11 +85,12 @@ export function limitHeld(
     const stated = Number(request.headers['content-length'] ?? Infinity);
     const budget = stated > smallBody ? budgets.large : budgets.small;
     const bytes = Math.min(stated, smallBody);
-    const owner = addressOf(request);
-    const full = budget.admit(owner, bytes);
+    const address = addressOf(request);
+    const whose = { owner: address, address };
+    const full = budget.admit(whose, bytes);
     if (full === null) {
-      budget.take(bytes);
-      return () => budget.giveBack({ owner, admitted: bytes, taken: bytes });
+      budget.take(whose, bytes);
+      return () => budget.giveBack({ ...whose, admitted: bytes, taken: bytes });
     }
     request.isTooMuchOf = full;
     dropBody(request);

@@ -11,19 +11,25 @@ export const smallBody = 64 * 1024;
 const mebibyte = 1024 * 1024;
 /**
  * Bytes of one owner's, by what they are to become: four of the largest bodies; 256 of those that wait, of any size. And
- * of all bodies at once, as they come in.
+ * of all bodies at once, as they come in; of one address, whatever keys it has, half of that.
  */
-const mostRead = { ofOwner: 16 * mebibyte, ofAll: 64 * mebibyte };
+const mostRead = { ofOwner: 16 * mebibyte, ofAddress: 32 * mebibyte, ofAll: 64 * mebibyte };
 /** Bodies of one owner that may wait: their first packets are in memory already. */
 const mostQueued = 512;
 /** Memory that is taken first for a body that comes in pieces, bytes; then twice as much each time. */
 const firstPiece = 4 * 1024;
 const nothing = Buffer.alloc(0);
 
-/** Whose memory a body takes, and how large it may be. */
-export type BodyTerms = {
+/** Whose memory a body takes. */
+type Whose = {
   /** Agent id or client address. */
   readonly owner: string;
+  /** Client address. */
+  readonly address: string;
+};
+
+/** Whose memory a body takes, and how large it may be. */
+export type BodyTerms = Whose & {
   /** Bytes. */
   readonly limit: number;
   /** The refusal of a larger one. */
@@ -50,7 +56,7 @@ export function createBodyReader() {
 
   /** A body; `release` gives its share back once nothing made from it is needed. */
   return async function read(request: IncomingMessage, terms: BodyTerms) {
-    const { owner, limit, tooLarge } = terms;
+    const { owner, address, limit, tooLarge } = terms;
     const { 'transfer-encoding': inChunks, 'content-length': length = 0 } = request.headers;
     const stated = inChunks === undefined ? Number(length) : null;
     if (request.destroyed) throw cutShort();
@@ -58,11 +64,12 @@ export function createBodyReader() {
     // What is made from a small one, and what waits for it, does not depend on its size.
     const admitted = Math.max(stated ?? 0, smallBody);
     const budget = admitted > smallBody ? budgets.large : budgets.small;
-    const full = budget.admit(owner, admitted);
+    const whose = { owner, address };
+    const full = budget.admit(whose, admitted);
     if (full && budget === budgets.large) throw tooMuch(full);
-    if (full) await turnOf(request, budget, owner, admitted);
+    if (full) await turnOf(request, budget, whose, admitted);
     request.tellToGoOn?.();
-    const share: Share = { owner, budget, admitted, taken: 0 };
+    const share: Share = { ...whose, budget, admitted, taken: 0 };
     const giveBack = () => share.budget.giveBack(share);
     const take = (capacity: number) => grow(share, capacity, budgets.large);
     const body = await collect(request, terms, stated, take).catch((error: unknown) => {
@@ -74,10 +81,10 @@ export function createBodyReader() {
 }
 
 /** Waits until the bytes are admitted, or the client leaves. */
-function turnOf(request: IncomingMessage, budget: BodyBudget, owner: string, bytes: number): Promise<void> {
-  if (budget.queued(owner) >= mostQueued) throw tooMuch('share');
+function turnOf(request: IncomingMessage, budget: BodyBudget, whose: Whose, bytes: number): Promise<void> {
+  if (budget.queued(whose.owner) >= mostQueued) throw tooMuch('share');
   return new Promise((resolve, reject) => {
-    const stopWaiting = budget.wait(owner, bytes, () => {
+    const stopWaiting = budget.wait(whose, bytes, () => {
       request.off('close', leave);
       resolve();
     });
@@ -235,34 +242,38 @@ export function tooMuch(full: Full): AppError {
 }
 
 /** What a body in progress has of a budget: the bytes that it may become, and those that have come in. */
-type Share = { readonly owner: string; budget: BodyBudget; admitted: number; taken: number };
+type Share = Whose & { budget: BodyBudget; admitted: number; taken: number };
 
 function grow(share: Share, capacity: number, large: BodyBudget): Full | null {
   if (capacity <= share.admitted) {
-    if (!share.budget.take(capacity - share.taken)) return 'total';
+    const none = share.budget.take(share, capacity - share.taken);
+    if (none) return none;
     share.taken = capacity;
     return null;
   }
   // One of unknown length turned out to be large, or larger: what it has stays taken until it is copied.
-  const full = large.admit(share.owner, capacity);
+  const full = large.admit(share, capacity);
   if (full) return full;
-  large.take(capacity);
+  large.take(share, capacity);
   share.budget.giveBack(share);
   Object.assign(share, { budget: large, admitted: capacity, taken: capacity });
   return null;
 }
 
-/** Why there is no room: the owner's share is full, or all of the memory. */
+/** Why there is no room: the share of the owner or address is full, or all of the memory. */
 export type Full = 'share' | 'total';
+
+type Waiter = { readonly address: string; readonly bytes: number; readonly go: () => void };
 
 /**
  * Shares out memory among owners. What a body is said to become counts against its owner's share only. All share one
- * total, of which a body takes what has come in: nobody fills it by promises.
+ * total, of which a body takes what has come in, as of the share of its address: nobody fills these by promises.
  */
 export class BodyBudget {
-  private readonly most: { readonly ofOwner: number; readonly ofAll: number };
+  private readonly most: { readonly ofOwner: number; readonly ofAddress: number; readonly ofAll: number };
   private readonly promised = new Map<string, number>();
-  private readonly waiting = new Map<string, { readonly bytes: number; readonly go: () => void }[]>();
+  private readonly takenBy = new Map<string, number>();
+  private readonly waiting = new Map<string, Waiter[]>();
   private taken = 0;
 
   constructor(most: BodyBudget['most']) {
@@ -270,29 +281,36 @@ export class BodyBudget {
   }
 
   /** Lets in a body that may take so many bytes, to be given back; null, or what is full (or waited for). */
-  admit(owner: string, bytes: number): Full | null {
-    return this.waiting.has(owner) ? 'share' : this.admitIfRoom(owner, bytes);
+  admit(whose: Whose, bytes: number): Full | null {
+    return this.waiting.has(whose.owner) ? 'share' : this.admitIfRoom(whose, bytes);
   }
 
-  private admitIfRoom(owner: string, bytes: number): Full | null {
+  private admitIfRoom({ owner, address }: Whose, bytes: number): Full | null {
     const own = (this.promised.get(owner) ?? 0) + bytes;
     if (own > this.most.ofOwner) return 'share';
-    if (this.taken + bytes > this.most.ofAll) return 'total';
-    this.promised.set(owner, own);
-    return null;
+    const full = this.fullFor(address, bytes);
+    if (full === null) this.promised.set(owner, own);
+    return full;
   }
 
-  /** Takes bytes of the total, to be given back; false where it is full. */
-  take(bytes: number): boolean {
-    if (this.taken + bytes > this.most.ofAll) return false;
-    this.taken += bytes;
-    return true;
+  private fullFor(address: string, bytes: number): Full | null {
+    if ((this.takenBy.get(address) ?? 0) + bytes > this.most.ofAddress) return 'share';
+    return this.taken + bytes > this.most.ofAll ? 'total' : null;
   }
 
-  giveBack({ owner, admitted, taken }: Omit<Share, 'budget'>): void {
-    const left = (this.promised.get(owner) ?? 0) - admitted;
-    if (left > 0) this.promised.set(owner, left);
-    else this.promised.delete(owner);
+  /** Takes bytes of the total and of an address's share, to be given back; null, or what is full. */
+  take({ address }: Pick<Whose, 'address'>, bytes: number): Full | null {
+    const full = this.fullFor(address, bytes);
+    if (full === null) {
+      count(this.takenBy, address, bytes);
+      this.taken += bytes;
+    }
+    return full;
+  }
+
+  giveBack({ owner, address, admitted, taken }: Omit<Share, 'budget'>): void {
+    count(this.promised, owner, -admitted);
+    count(this.takenBy, address, -taken);
     this.taken -= taken;
     this.serve();
   }
@@ -303,8 +321,8 @@ export class BodyBudget {
   }
 
   /** Calls `go` once the bytes are admitted, after all others of the owner. Returns what ends the wait before that. */
-  wait(owner: string, bytes: number, go: () => void): () => void {
-    const waiter = { bytes, go };
+  wait({ owner, address }: Whose, bytes: number, go: () => void): () => void {
+    const waiter = { address, bytes, go };
     this.waiting.set(owner, [...(this.waiting.get(owner) ?? []), waiter]);
     return () => {
       const rest = (this.waiting.get(owner) ?? []).filter((other) => other !== waiter);
@@ -316,10 +334,18 @@ export class BodyBudget {
 
   private serve(): void {
     for (const [owner, queue] of this.waiting) {
-      let served = 0;
-      while (served < queue.length && this.admitIfRoom(owner, queue[served]?.bytes ?? 0) === null) served++;
+      const full = queue.findIndex(
+        ({ address, bytes }) => this.admitIfRoom({ owner, address }, bytes) !== null,
+      );
+      const served = full === -1 ? queue.length : full;
       if (served === queue.length) this.waiting.delete(owner);
       for (const { go } of queue.splice(0, served)) go();
     }
   }
+}
+
+function count(counts: Map<string, number>, name: string, bytes: number): void {
+  const sum = (counts.get(name) ?? 0) + bytes;
+  if (sum > 0) counts.set(name, sum);
+  else counts.delete(name);
 }

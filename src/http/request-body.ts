@@ -100,8 +100,10 @@ export function addBodyParsers(
 
 function termsOf(request: FastifyRequest, addressOf: AddressOf): BodyTerms {
   const { onlySmallBody } = request;
+  const address = addressOf(request.raw);
   return {
-    owner: request.bodyOwner || addressOf(request.raw),
+    owner: request.bodyOwner || address,
+    address,
     limit: onlySmallBody ? smallBody : request.routeOptions.bodyLimit,
     tooLarge: () =>
       onlySmallBody ??
