@@ -13,7 +13,13 @@ import { sha256Of } from '../src/platform/checksum.ts';
 import { parseFrontMatter } from '../src/rules/front-matter.ts';
 import { beginExport, endExport } from '../src/services/upkeep/export-leases.ts';
 import type { Answer } from './support/http.ts';
-import { assertProblem, describeInstances, startInstance, type Instance } from './support/instance.ts';
+import {
+  assertProblem,
+  describeInstances,
+  startInstance,
+  type Instance,
+  type TestAgent,
+} from './support/instance.ts';
 import { makePng } from './support/made-pictures.ts';
 import { query } from './support/postgres.ts';
 import { openSqlite } from './support/sqlite-file.ts';
@@ -344,6 +350,39 @@ test('a refused export names the limit that refuses it where no other limit is s
   } finally {
     await instance.close();
   }
+});
+
+test('exports of one address leave room for those of others', async (t) => {
+  const most = 8;
+  const instance = await startInstance({ env: { TRUST_PROXY: '127.0.0.1' } });
+  const agents = await Promise.all(
+    Array.from({ length: most + 1 }, (_, n) => instance.agent(`exporter-${n}`)),
+  );
+  // Those of the first are under way until the gate opens.
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  t.after(async () => {
+    open();
+    await instance.close();
+  });
+  const { engine } = instance.ctx();
+  const write = engine.write.bind(engine);
+  const begun = { count: 0 };
+  t.mock.method(engine, 'write', async <I, O>(of: Write<I, O>, input: I, ticket?: Ticket): Promise<O> => {
+    if (of.name === beginExport.name && ++begun.count <= most) await gate;
+    return write(of, input, ticket);
+  });
+  const get = ({ key }: TestAgent, address: string) =>
+    instance.call('GET', '/api/me/export', { key, headers: { 'x-forwarded-for': address } });
+  const [last, ...others] = agents;
+  assert.ok(last);
+  const sent = others.map((agent, n) => get(agent, `2001:db8:1:2::${n}`));
+  while (begun.count < most) await delay(10);
+  const refused = assertProblem(await get(last, '2001:db8:1:2::ffff'), 'unavailable');
+  assert.equal(refused.headers['retry-after'], '5');
+  assert.equal((await get(last, '2001:db8:1:3::1')).status, 200);
+  open();
+  for (const { status } of await Promise.all(sent)) assert.equal(status, 200);
+  assert.equal((await get(last, '2001:db8:1:2::ffff')).status, 200);
 });
 
 /** What an answer says about the limit that it counts against or is refused by. */

@@ -22,7 +22,7 @@ export function exportEndpoint(app: FastifyInstance, ctx: Context): void {
 
   app.get('/me/export', { config: { operation: exportMe } }, async (request, reply) => {
     const { id, slug } = requireCaller(request, exportMe.allows);
-    const end = await begin(id);
+    const end = await begin(id, request.clientAddress);
     const version = await exportVersion(ctx, id).catch(async (error: unknown) => {
       await end(false);
       throw error;

@@ -13,8 +13,8 @@ const leaseFor = 60_000;
 /** Seconds after which a caller may ask again while another export runs. */
 const retryWhileRunning = 10;
 
-/** Exports that a process sends at once: each holds some of its agent's texts. */
-const mostHere = 16;
+/** Exports that a process sends at once, and those of one client address: each holds some of its agent's texts. */
+const mostHere = { ofAddress: 8, ofAll: 16 };
 
 /** Ends an export. `counts`: whether any of it was sent. */
 type EndExport = (counts: boolean) => Promise<void>;
@@ -23,8 +23,9 @@ type EndExport = (counts: boolean) => Promise<void>;
  * The function that lets an export of an agent begin: one at a time and 10 in 24 hours, in all processes. Where nothing
  * can be written they are not counted, and one at a time holds for this process. Throws rate_limited, unavailable.
  */
-export function createExports(ctx: Context): (agentId: string) => Promise<EndExport> {
-  const here = new Set<string>();
+export function createExports(ctx: Context): (agentId: string, address: string) => Promise<EndExport> {
+  /** The address of each agent's. */
+  const here = new Map<string, string>();
 
   async function begin(id: string, agentId: string): Promise<boolean> {
     try {
@@ -37,14 +38,12 @@ export function createExports(ctx: Context): (agentId: string) => Promise<EndExp
     }
   }
 
-  return async (agentId) => {
+  return async (agentId, address) => {
     if (here.has(agentId)) throw exportRunning();
-    if (here.size >= mostHere)
-      throw new AppError('unavailable', 'Too many exports are being sent. Repeat the call in a moment.', {
-        retryAfter: 5,
-        uncounted: true,
-      });
-    here.add(agentId);
+    const ofAddress = [...here.values()].filter((other) => other === address).length;
+    if (here.size >= mostHere.ofAll) throw tooMany('');
+    if (ofAddress >= mostHere.ofAddress) throw tooMany(' to this address');
+    here.set(agentId, address);
     const id = uuidv7(ctx.now());
     const isCounted = await begin(id, agentId).catch((error: unknown) => {
       here.delete(agentId);
@@ -62,6 +61,11 @@ export function createExports(ctx: Context): (agentId: string) => Promise<EndExp
       await write(() => ctx.engine.write(endExport, { id, counts }));
     };
   };
+}
+
+function tooMany(where: string): AppError {
+  const detail = `Too many exports are being sent${where}. Repeat the call in a moment.`;
+  return new AppError('unavailable', detail, { retryAfter: 5, uncounted: true });
 }
 
 /** An export of an agent, by an id of its own. */
