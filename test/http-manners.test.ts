@@ -40,13 +40,36 @@ describeInstances('manners of HTTP', {}, (the, variant) => {
     }
   });
 
-  test('an expectation that is not met is 417, with a body', async () => {
-    const answer = await rawRequest(
-      the().port,
-      `GET /api/limits HTTP/1.1\r\nHost: localhost:${the().port}\r\nExpect: 200-ok\r\nConnection: close\r\n\r\n`,
+  test('an expectation that is not met is 417, with a body, at any address, and counts as a call there does', async () => {
+    const ask = (method: string, path: string, more = '') =>
+      rawRequest(
+        the().port,
+        `${method} ${path} HTTP/1.1\r\nHost: localhost:${the().port}\r\n${more}Connection: close\r\n\r\n`,
+      );
+    // Also of what is cached.
+    const first = await ask('GET', '/docs', 'Accept: text/html\r\n');
+    assert.equal(
+      await ask('GET', '/docs', 'Accept: text/html\r\n').then((text) => text.slice(9, 12)),
+      '200',
+      first,
     );
-    assert.match(answer, /^HTTP\/1\.1 417 [^]*application\/problem\+json[^]*"status":417/);
-    assert.match(answer, /"code":"expectation_failed"[^]*"hint":"Leave the header Expect out\."/);
+    for (const [method, path] of [
+      ['GET', '/api/limits'],
+      ['GET', '/api/nothing'],
+      ['GET', '/docs'],
+      ['GET', '/healthz'],
+      ['POST', '/api/publish'],
+      ['POST', '/mcp'],
+    ] as const) {
+      const body = method === 'POST' ? 'Content-Length: 5\r\n' : '';
+      const answer = await ask(method, path, `Accept: text/html\r\nExpect: 200-ok\r\n${body}`);
+      assert.match(answer, /^HTTP\/1\.1 417 [^]*application\/problem\+json[^]*"status":417/, path);
+      assert.match(answer, /"code":"expectation_failed"[^]*"hint":"Leave the header Expect out\."/);
+    }
+    const left = async (more: string) =>
+      Number(/"anonymous";r=(\d+)/.exec(await ask('GET', '/api/nothing', more))?.[1]);
+    const atFirst = await left('');
+    assert.deepEqual([await left('Expect: 200-ok\r\n'), await left('')], [atFirst - 1, atFirst - 2]);
   });
 
   test('401 names the error where a key was sent, and not where none was', async () => {

@@ -18,11 +18,12 @@ describe('requests that are sent before the answer to the one before', () => {
 
   const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost:${instance.port}\r\n\r\n`;
 
-  /** All that comes back until the connection is closed. */
+  /** All that comes back until the connection is closed, here where nothing comes for long. */
   async function exchange(sent: string): Promise<string> {
     const socket = connect(instance.port, '127.0.0.1').on('error', () => undefined);
     let received = '';
     socket.setEncoding('utf8').on('data', (data: string) => (received += data));
+    socket.setTimeout(5_000, () => socket.destroy());
     socket.write(sent);
     await new Promise((resolve) => socket.once('close', resolve));
     return received;
@@ -64,16 +65,31 @@ describe('requests that are sent before the answer to the one before', () => {
     assert.ok(count() <= 1, `${count()} were begun`);
   });
 
-  test('are not even parsed where they are more than may wait', async (t) => {
-    const { gate } = stopProbes(t);
-    let parsed = 0;
-    const countOne = () => parsed++;
-    subscribe('http.server.request.start', countOne);
-    t.after(() => unsubscribe('http.server.request.start', countOne));
-    await exchange(get('/readyz').repeat(1_000));
-    gate.resolve();
-    assert.equal(parsed, most + 1);
-  });
+  /** By what they are, `HOST` stands for ours. */
+  const kinds: Readonly<Record<string, string>> = {
+    'of the usual kind': 'GET / HTTP/1.1\r\nHost: HOST\r\n\r\n',
+    'with an expectation that nobody knows': 'GET / HTTP/1.1\r\nHost: HOST\r\nExpect: x, y\r\n\r\n',
+    'with that and no host': 'GET / HTTP/1.1\r\nExpect:x\r\n\r\n',
+    'with that and a body':
+      'POST /api/recover HTTP/1.1\r\nHost: HOST\r\nExpect: x\r\nContent-Length: 1\r\n\r\na',
+    'that wait for 100 Continue': 'GET / HTTP/1.1\r\nHost: HOST\r\nExpect: 100-continue\r\n\r\n',
+    'of another version': 'GET / HTTP/2.0\r\nConnection: keep-alive\r\n\r\n',
+    'of an old version': 'GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n',
+    'for a host that is none': 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n',
+    'for the whole service': 'OPTIONS * HTTP/1.1\r\nHost: HOST\r\n\r\n',
+  };
+  for (const [what, request] of Object.entries(kinds))
+    test(`are not even parsed where they are more than may wait, ${what}`, async (t) => {
+      const { gate } = stopProbes(t);
+      let parsed = 0;
+      const countOne = () => parsed++;
+      subscribe('http.server.request.start', countOne);
+      t.after(() => unsubscribe('http.server.request.start', countOne));
+      const one = request.replace('HOST', `localhost:${instance.port}`);
+      assert.equal(await exchange(get('/readyz') + one.repeat(500)), '');
+      gate.resolve();
+      assert.equal(parsed, most + 1);
+    });
 
   test('are dropped when the client leaves', async (t) => {
     const { gate, asked, count } = stopProbes(t);

@@ -55,7 +55,6 @@ export const mostHeaders = 32 * 1024;
 const tooManyHeaders: Status = [431, 'Request Header Fields Too Large'];
 const otherVersion: Status = [505, 'HTTP Version Not Supported'];
 const unknownMethod: Status = [501, 'Not implemented'];
-const unmetExpectation: Status = [417, 'Expectation failed'];
 const statuses: ReadonlyMap<string | undefined, Status> = new Map([
   ['HPE_HEADER_OVERFLOW', tooManyHeaders],
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
@@ -113,18 +112,9 @@ function hasOtherAnswer(socket: Socket): boolean {
 }
 
 /** The answer to a request of a version of HTTP that Node can read, but that is neither 1.0 nor 1.1. */
-export function answerOtherVersion(config: Config, response: ServerResponse): void {
-  answerWith(config, response, otherVersion);
-}
-
-/** The answer to a request that expects something else than `100-continue` (`Expect`). */
-export function answerUnmetExpectation(config: Config, response: ServerResponse): void {
-  answerWith(config, response, unmetExpectation);
-}
-
-function answerWith({ site }: Config, response: ServerResponse, status: Status): void {
-  const { headers, body } = problemOf(site.baseUrl, status, errorOf(status));
-  response.writeHead(status[0], headers).end(body);
+export function answerOtherVersion({ site }: Config, response: ServerResponse): void {
+  const { headers, body } = problemOf(site.baseUrl, otherVersion, errorOf(otherVersion));
+  response.writeHead(otherVersion[0], headers).end(body);
 }
 
 /** The refusal of what is not HTTP as it should be. */
@@ -160,8 +150,6 @@ function tooTiny(): AppError {
 function errorOf([status, title]: Status): AppError {
   if (status === unknownMethod[0])
     return new AppError('not_implemented', 'This method is not one that the service knows.');
-  if (status === unmetExpectation[0])
-    return new AppError('expectation_failed', 'What the header Expect asks for cannot be met.');
   if (status === tooManyHeaders[0])
     return new AppError('invalid_input', `A request may have ${mostHeaders} bytes before its body.`, {
       errors: [{ field: 'request', message: 'has a longer address or more headers' }],

@@ -23,6 +23,8 @@ declare module 'node:http' {
     originalUrl?: string;
     /** Whose blog, and what of it, a request for {@link blogRoute} is for. */
     blog?: BlogTarget;
+    /** Whether it expects something else than `100-continue` (`Expect`). */
+    expectsOther?: boolean;
   }
 }
 
@@ -122,9 +124,14 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1;
 }
 
-/** Refuses malformed request targets and Host headers. Throws invalid_input. */
+/** Refuses malformed request targets and Host headers, and unmet expectations. Throws invalid_input, expectation_failed. */
 export function requireWellFormed(request: IncomingMessage, url: string): void {
   const { method, target } = request;
+  if (request.expectsOther)
+    throw new AppError('expectation_failed', 'What the header Expect asks for cannot be met.', {
+      // Its client may not send the body that it has announced.
+      headers: { connection: 'close' },
+    });
   // What is put behind our origin in a redirect would lead to another host if it did not begin with a slash.
   if (!url.startsWith('/') && !(url === '*' && method === 'OPTIONS')) {
     const allowed = "must be a path that begins with '/', or an absolute http or https address";

@@ -211,9 +211,10 @@ const wantedLengths: ReadonlySet<number> = new Set(wanted.map((name) => name.len
 
 /**
  * The wanted headers of a request, read without building an object of all of them, which would be a tenth of the
- * cost of a hit. Null for a request that must be routed, since it has others or no host.
+ * cost of a hit. Null for a request that must be routed, since it has others, no host, or an expectation.
  */
-function readPlainRequest({ rawHeaders }: IncomingMessage) {
+function readPlainRequest({ rawHeaders, expectsOther }: IncomingMessage) {
+  if (expectsOther) return null;
   const values: (string | undefined)[] = [undefined, undefined, undefined, undefined, undefined];
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
