@@ -81,10 +81,10 @@ export async function createApp(
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: createBrokenAnswers(ctx.config),
   });
-  beginInSlices(app.server, arrivals);
+  const addressOf = createAddressReader(ctx);
+  beginInSlices(app.server, arrivals, addressOf);
   limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);
-  const addressOf = createAddressReader(ctx);
   const turns = createTurns(
     (request) => ({ address: addressOf(request), key: request.headers.authorization ?? '' }),
     arrivals,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer, get, IncomingMessage, ServerResponse, type Server } from 'node:http';
 import { connect, Socket, type AddressInfo } from 'node:net';
@@ -102,7 +103,7 @@ test('a server takes all connections that wait before it goes on, but for a whil
   let now = 0;
   t.mock.method(performance, 'now', () => now);
   const server = createServer((_request, response) => response.end());
-  beginInSlices(server, coming);
+  beginInSlices(server, coming, () => 'address');
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -136,7 +137,7 @@ async function besideMany(
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ) {
   const server = createServer(handle);
-  beginInSlices(server, createArrivals());
+  beginInSlices(server, createArrivals(), () => 'address');
   const open: Socket[] = [];
   server.on('connection', (socket: Socket) => open.push(socket));
   server.listen(0, '127.0.0.1');
@@ -252,12 +253,66 @@ test('packets are read at a pace, and none while connections come in', async (t)
     readStart: () => ++started === 4 && allStarted.resolve(),
   };
   const readInTurn = createPace({ most: 16, every: 4 });
-  for (let n = 0; n < 20; n++) readInTurn(Object.assign(new Socket(), { _handle: handle }));
+  for (let n = 0; n < 20; n++) readInTurn(Object.assign(new Socket(), { _handle: handle }), () => 'a');
   assert.equal(stopped, 4);
   arrivals.hasCome();
   for (const end = Date.now() + 50; Date.now() < end; await new Promise(setImmediate)) arrivals.hasCome();
   assert.equal(started, 0);
   await allStarted.promise;
+});
+
+test('addresses take turns with the packets that are read of them, and who has left has none', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const order: string[] = [];
+  const readSlowly = createPace({ most: 1, every: 8 });
+  const packetOf = (name: string) => {
+    const handle = { readStop: () => {}, readStart: () => order.push(name) };
+    const socket = Object.assign(new Socket(), { _handle: handle });
+    readSlowly(socket, () => name.charAt(0));
+    return socket;
+  };
+  packetOf('a, of which nothing is stopped');
+  for (let n = 0; n < 5; n++) packetOf(`a${n}`);
+  for (const name of ['b0', 'b1', 'c0']) packetOf(name);
+  const left = packetOf('c1');
+  packetOf('c2');
+  Reflect.set(left, '_handle', null);
+  await once(left.destroy(), 'close');
+  for (let n = 0; n < 9; n++) t.mock.timers.tick(8);
+  assert.deepEqual(order, ['a0', 'b0', 'c0', 'a1', 'b1', 'c2', 'a2', 'a3', 'a4']);
+});
+
+test('who sends small chunks waits for a packet of another client, not for all of them, also behind one proxy', async (t) => {
+  const instance = await startInstance({ env: { TRUST_PROXY: 'loopback' } });
+  t.after(() => instance.close());
+  let answered = 0;
+  const begun: unknown[] = [];
+  const countOne = (message: unknown) => begun.push(message);
+  subscribe('http.server.request.start', countOne);
+  t.after(() => unsubscribe('http.server.request.start', countOne));
+  const chunks = '1\r\n \r\n'.repeat(2);
+  /** Half of a body. */
+  const begin = (address: string) => {
+    const socket = connect(instance.port, '127.0.0.1').on('error', () => undefined);
+    t.after(() => socket.destroy());
+    socket.write(
+      `POST /api/recover HTTP/1.1\r\nHost: localhost:${instance.port}\r\nX-Forwarded-For: ${address}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
+    );
+    return socket;
+  };
+  const areBegun = async (all: number) => {
+    while (begun.length < all) await new Promise(setImmediate);
+  };
+  const end = `${chunks}0\r\n\r\n`;
+  const others = Array.from({ length: 200 }, () => begin('192.0.2.1'));
+  await areBegun(200);
+  for (const socket of others) socket.once('data', () => answered++).write(end);
+  const own = begin('192.0.2.2');
+  await areBegun(201);
+  const before = answered;
+  own.write(end);
+  await once(own, 'data');
+  assert.ok(answered - before < (200 - before) / 2, `after ${before}, ${answered} of 200 were read`);
 });
 
 test('what brings more to do is begun less at a time while it makes turns long', async (t) => {
@@ -476,7 +531,7 @@ async function connectTo(server: Server, clients: number, t: TestContext) {
   const accepted: Socket[] = [];
   server.on('connection', (socket) => {
     accepted.push(socket);
-    prepareParser(server, socket);
+    prepareParser(server, socket, () => 'address');
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -550,7 +605,7 @@ test('what reads bodies leaves the next one, and other users of a parser, alone'
       response.end(body);
     });
   });
-  server.on('connection', (socket) => prepareParser(server, socket));
+  server.on('connection', (socket) => prepareParser(server, socket, () => 'address'));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());

@@ -4,7 +4,7 @@ import { countBudgetHit } from '../platform/measured.ts';
 import { freeChunk } from '../platform/memory.ts';
 import { createSlices } from '../platform/slices.ts';
 import { connectionsOf, responseOn, type Arrivals } from '../platform/arrivals.ts';
-import { endPacket, handleOf, prepareParser } from './parser.ts';
+import { endPacket, handleOf, prepareParser, type AddressOf } from './parser.ts';
 
 /** How many connections there may be of one address, and of all. */
 type Most = { readonly ofAddress: number; readonly ofAll: number };
@@ -70,9 +70,9 @@ const lookForSilent = 1_000;
 /**
  * Begins connections in slices of the event loop's time, once no more of them come in, and reads nothing from those that
  * wait: they come by thousands. Beside many, one is begun when it sends something. To be called before anything else
- * listens.
+ * listens; `addressOf` names who sends what is read in turns then.
  */
-export function beginInSlices(server: Server, arrivals: Arrivals): void {
+export function beginInSlices(server: Server, arrivals: Arrivals, addressOf: AddressOf): void {
   const [begin] = server.listeners('connection') as ((socket: Socket) => void)[];
   if (begin === undefined) throw new Error('this server begins no connections');
   const inSlices = createSlices({ isHeld: arrivals.areComing, most: mostBegun });
@@ -100,7 +100,7 @@ export function beginInSlices(server: Server, arrivals: Arrivals): void {
 
   function start(socket: Socket): void {
     begin?.call(server, socket);
-    prepareParser(server, socket);
+    prepareParser(server, socket, addressOf);
   }
 
   function startWith(this: Socket, first: Buffer): void {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { arrivals } from '../platform/arrivals.ts';
+import { FairQueue } from '../platform/fair-queue.ts';
 
 /** Of a body in chunks, bytes: smaller ones are handed over together, in pieces of so many at most. */
 const smallChunk = 1_024;
@@ -47,12 +48,17 @@ export function stopParsing(socket: Socket): void {
   if (parser) parser.onIncoming = () => -1;
 }
 
+/** Who sends: of a connection to which no request has come yet, by its socket alone. */
+export type AddressOf = (request: Pick<IncomingMessage, 'socket' | 'headers'>) => string;
+
 /**
  * Bounds how many packets are read of connections, all together, in so many ms: what it returns is to be called with the
- * connection of each packet, and reads no more from one beyond that until it is its turn.
+ * connection of each packet, and reads no more from one beyond that until it is its turn. Owners take turns.
  */
-export function createPace({ most, every }: { most: number; every: number }): (socket: Socket) => void {
-  const waiting: Socket[] = [];
+export function createPace({ most, every }: { most: number; every: number }) {
+  const waiting = new FairQueue<Socket>();
+  /** Whose each is, of those that wait. */
+  const owners = new Map<Socket, string>();
   let packets = 0;
   let timer: NodeJS.Timeout | null = null;
 
@@ -61,19 +67,36 @@ export function createPace({ most, every }: { most: number; every: number }): (s
     // New connections go first.
     if (arrivals.areComing()) return readOnLater();
     packets = 0;
-    for (const socket of waiting.splice(0, most)) if (!socket.isPaused()) handleOf(socket)?.readStart();
-    if (waiting.length > 0) readOnLater();
+    for (let n = 0; n < most; n++) {
+      const socket = waiting.take();
+      if (socket === undefined) break;
+      owners.delete(socket);
+      socket.off('close', forget);
+      if (!socket.isPaused()) handleOf(socket)?.readStart();
+    }
+    if (waiting.size > 0) readOnLater();
+  }
+
+  function forget(this: Socket): void {
+    waiting.delete(owners.get(this) ?? '', this);
+    owners.delete(this);
   }
 
   function readOnLater(): void {
     timer ??= setTimeout(readOn, every);
   }
 
-  return (socket) => {
+  return (socket: Socket, addressOf: AddressOf): void => {
     readOnLater();
     if (packets++ < most) return;
     handleOf(socket)?.readStop();
-    waiting.push(socket);
+    // A request that was behind has resumed it.
+    if (owners.has(socket)) return;
+    // Behind a proxy that of the last request, not of the connection.
+    const owner = addressOf(parserOf(socket)?.incoming ?? { socket, headers: {} });
+    owners.set(socket, owner);
+    waiting.add(owner, socket);
+    socket.once('close', forget);
   };
 }
 
@@ -87,7 +110,7 @@ const readSlowly = createPace({ most: 1, every: 8 });
 /** What can be done with the bodies that a parser reads. */
 type Bodies = {
   /** To be called before the parser serves a connection. */
-  begin: (connection: Socket) => void;
+  begin: (connection: Socket, addressOf: AddressOf) => void;
   /** To be called after each packet, with its length. */
   endPacket: (connection: Socket, length: unknown) => void;
   /** Gives the rest of this body to nobody, and closes the connection once it has sent so many bytes in all. */
@@ -101,12 +124,12 @@ const bodies = new WeakMap<Parser, Bodies>();
  * hold up all others. Ends a connection with too many tiny ones at once. To be called when a connection has begun, for
  * {@link dropRest} too.
  */
-export function prepareParser(server: Server, socket: Socket): void {
+export function prepareParser(server: Server, socket: Socket, addressOf: AddressOf): void {
   const parser = parserOf(socket);
   if (!parser?.[parser.constructor.kOnExecute]) return;
   let own = bodies.get(parser);
   if (own === undefined) bodies.set(parser, (own = createBodies(server, parser)));
-  own.begin(socket);
+  own.begin(socket, addressOf);
 }
 
 /** To be called after a packet that Node did not read by itself, with its length. */
@@ -127,6 +150,7 @@ function createBodies(server: Server, parser: Parser): Bodies {
   const { kOnBody, kOnMessageComplete, kOnExecute } = parser.constructor;
   const { [kOnBody]: handOn, [kOnMessageComplete]: complete } = parser;
   let socket: Socket | null = null;
+  let addressOf: AddressOf = () => '';
   /** Bytes of the connection, while a body is dropped. */
   let mostRead: number | null = null;
   let isRefused = false;
@@ -183,8 +207,8 @@ function createBodies(server: Server, parser: Parser): Bodies {
   function endOfPacket(connection: Socket, length: unknown): void {
     handOver();
     if (mostRead !== null && connection.bytesRead > mostRead) connection.destroy();
-    else if (chunks > 0) readSlowly(connection);
-    else if (length === packet || mostRead !== null) readInTurn(connection);
+    else if (chunks > 0) readSlowly(connection, addressOf);
+    else if (length === packet || mostRead !== null) readInTurn(connection, addressOf);
     [chunks, bytes] = [0, 0];
     gathered = nothing;
   }
@@ -198,8 +222,9 @@ function createBodies(server: Server, parser: Parser): Bodies {
     return complete?.call(this);
   }
 
-  function begin(connection: Socket): void {
+  function begin(connection: Socket, clientOf: AddressOf): void {
     socket = connection;
+    addressOf = clientOf;
     mostRead = null;
     isRefused = false;
     used = 0;

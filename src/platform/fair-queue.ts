@@ -29,6 +29,16 @@ export class FairQueue<Item> {
     return undefined;
   }
 
+  /** Takes an item out that waits no more. */
+  delete(owner: string, item: Item): void {
+    const own = this.owners.get(owner) ?? [];
+    const at = own.indexOf(item);
+    if (at === -1) return;
+    own.splice(at, 1);
+    if (own.length === 0) this.owners.delete(owner);
+    this.size--;
+  }
+
   /** All items, in no order that counts. */
   *[Symbol.iterator](): Iterator<Item> {
     for (const own of this.owners.values()) yield* own;

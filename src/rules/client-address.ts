@@ -69,7 +69,7 @@ type ReaderOptions = {
 export function createAddressReader(
   { config, secretKey }: ReaderOptions,
   nameOf?: (address: string) => string,
-): (request: IncomingMessage) => string {
+): (request: Pick<IncomingMessage, 'socket' | 'headers'>) => string {
   const clientAddress = createClientAddress(config.trustProxy, nameOf);
   const hashes = new Map<string, string>();
   return ({ socket, headers }) => {
