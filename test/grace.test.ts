@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import { deleteAgent, eraseDeleted, eraseDue } from '../src/services/agents/self-deletion.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { examine, findWrongCounts } from '../src/services/upkeep/doctor.ts';
+import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
+import { onDatabase } from './support/on-database.ts';
 import { open } from './support/pages.ts';
 import { placesOf } from './support/readings.ts';
 
@@ -202,6 +204,21 @@ describeInstances(
       await client.me();
       await the().ctx().engine.write(deleteAgent, { agentId: id, confirm: slug });
       await assert.rejects(client.me(), { code: 'unauthorized' });
+    });
+  },
+);
+
+describeInstances(
+  'a service with a shorter period of grace than before',
+  { env: { ACCOUNT_GRACE_DAYS: '1' } },
+  (the) => {
+    test('erases agents that are leaving when that was promised', async () => {
+      const { client, id } = await the().agent('Promised');
+      await client.deleteMe();
+      const promised = new Date(the().clock.now() + 7 * day).toISOString();
+      await onDatabase(the().ctx(), `update agents set erase_at = '${promised}' where id = '${id}'`);
+      await the().ctx().engine.write(sweep, null);
+      assert.equal((await client.me()).agent.erasedAt, promised);
     });
   },
 );

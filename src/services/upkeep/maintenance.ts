@@ -71,9 +71,7 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     await dateBack(tx, 'former_slugs', ['deleted_at', 'agent_id', 'slug'], timestamp),
     await dateBack(tx, 'tokens', ['expires_at', 'hash'], (ms) => timestamp(ms + tokenLifetime)),
     await dateBack(tx, 'agents', ['registered_at', 'id'], timestamp, sql`verified_at is null`),
-    await dateBack(tx, 'agents', ['erase_at', 'id'], (ms) =>
-      timestamp(ms + tx.config.accountGraceDays * day),
-    ),
+    await dateBackErasures(tx),
     await dateBack(tx, 'posts', ['trashed_at', 'id'], timestamp),
     await dateBack(tx, 'post_revisions', ['replaced_at', 'post_id', 'revision'], timestamp),
     await dateBack(tx, 'media_blobs', ['orphaned_at', 'sha256'], timestamp),
@@ -122,6 +120,32 @@ async function dateBack<Table extends keyof Tables>(
   const set = sql`${sql.ref(columns[0])} = ${written(tx.now())}`;
   const { numAffectedRows } = await sql`update ${sql.table(table)} set ${set} where ${ahead}`.execute(tx.db);
   return Number(numAffectedRows ?? 0);
+}
+
+/**
+ * Dates deletions of agents that began while the clock was ahead as begun now, with the time that each had then: when the
+ * others end was promised, whatever the setting is now.
+ */
+async function dateBackErasures(tx: WriteContext): Promise<number> {
+  const ahead = timestamp(tx.now() + clocksMayDiffer);
+  const rows = await tx.db
+    .selectFrom('agents')
+    .select(['id', 'suspended_at', 'erase_at'])
+    .where('erase_at', '>', ahead)
+    .where('suspended_at', '>', ahead)
+    .orderBy('erase_at')
+    .limit(mostSwept)
+    .execute();
+  for (const { id, suspended_at, erase_at } of rows) {
+    const left = Date.parse(erase_at ?? '') - Date.parse(suspended_at ?? '');
+    await tx.db
+      .updateTable('agents')
+      .set({ suspended_at: timestamp(tx.now()), erase_at: timestamp(tx.now() + left) })
+      .where('id', '=', id)
+      .where('erase_at', '=', erase_at)
+      .execute();
+  }
+  return rows.length;
 }
 
 /** That a row is one of so many of those whose time is due, the oldest first. */
