@@ -191,6 +191,22 @@ describeInstances('an agent that deletes itself', { env: unlimited }, (the, vari
     assert.equal((await open(instance, agent.blogUrl)).status, 410);
     await countsAreRight();
   });
+
+  test('is erased also where another one before it cannot be', async () => {
+    const [stuck, agent] = [await newAgent(), await newAgent()];
+    for (const { client } of [stuck, agent]) await client.deleteMe();
+    the().clock.advance(8 * day);
+    const ctx = the().ctx();
+    const write: typeof ctx.engine.write = async (what, input, ...more) => {
+      if (JSON.stringify(input).includes(stuck.id)) throw new Error('stuck');
+      return ctx.engine.write(what, input, ...more);
+    };
+    await assert.rejects(
+      eraseDue({ ...ctx, engine: { ...ctx.engine, write } }, async () => true),
+      /stuck/,
+    );
+    await assert.rejects(agent.client.me(), { code: 'unauthorized' });
+  });
 });
 
 describeInstances(

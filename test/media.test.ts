@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
-import { readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { createPictureStore, lacksRoom } from '../src/media/picture-store.ts';
@@ -10,6 +10,7 @@ import { removeOrphaned, sweepFiles } from '../src/services/media/picture-sweep.
 import { claimFile } from '../src/services/media/pictures.ts';
 import { uploadPicture } from '../src/services/media/uploads.ts';
 import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
+import { expire } from '../src/services/upkeep/expiry.ts';
 import {
   assertOk,
   assertProblem,
@@ -265,14 +266,40 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
 
   test('leaves no more than is due for the next sweep, however many files wait', async () => {
     const { engine } = the().ctx();
-    while (await engine.write(removeOrphaned, null));
+    while ((await engine.write(removeOrphaned, null)).more);
     const hashes = Array.from({ length: 20 }, (_, n) => sha256(Buffer.from(`waits ${n}`)));
     for (const hash of hashes) await engine.write(claimFile, { agentId: ada.id, sha256: hash, bytes: 1 });
     // Else housekeeping would sweep without end, for a day.
-    assert.equal(await engine.write(removeOrphaned, null), false);
+    assert.equal((await engine.write(removeOrphaned, null)).more, false);
     the().clock.advance(day);
-    assert.equal(await engine.write(removeOrphaned, null), true);
-    assert.equal(await engine.write(removeOrphaned, null), false);
+    assert.equal((await engine.write(removeOrphaned, null)).more, true);
+    assert.equal((await engine.write(removeOrphaned, null)).more, false);
+  });
+
+  test('that cannot be removed holds up no other erasure, and is tried again a day later', async () => {
+    const leaver = await the().agent('Leaver');
+    const [stuck, other] = [await upload(makePng(), leaver), await upload(makePng(), leaver)];
+    const place = join(folder(), stuck.sha256.slice(0, 2), stuck.sha256.slice(2, 4), stuck.sha256);
+    const orphan = async () => {
+      const { db } = the().ctx();
+      const rows = db.selectFrom('media_blobs').select('orphaned_at');
+      return (await rows.where('sha256', '=', stuck.sha256).executeTakeFirst())?.orphaned_at;
+    };
+    for (const { id } of [stuck, other]) await leaver.client.deleteMedia(id);
+    await leaver.client.deleteMe();
+    const since = await orphan();
+    await rm(place);
+    await mkdir(place);
+    the().clock.advance(8 * day);
+    await expire(the().ctx(), goOn);
+    assert.equal(await isStored(other.sha256), false);
+    await assert.rejects(leaver.client.me(), { code: 'unauthorized' });
+    assert.ok(String(await orphan()) > String(since));
+    assert.match(the().log(), /"level":"warn"[^\n]*was not erased[^\n]*/);
+    await rm(place, { recursive: true });
+    the().clock.advance(day);
+    await expire(the().ctx(), goOn);
+    assert.equal(await orphan(), undefined);
   });
 
   test('is one of 5,000 of an agent at most', async () => {

@@ -89,7 +89,10 @@ export async function agentDeleting({ db }: ReadContext, token: string): Promise
 /** Agents of which one look erases so many: each may hold thousands of posts. */
 const agentsAtOnce = 10;
 
-/** Erases agents that deleted themselves long enough ago. Any number of processes may do it. */
+/**
+ * Erases agents that deleted themselves long enough ago. Any number of processes may do it. One that cannot be erased
+ * holds up no other, and is thrown at the end.
+ */
 export async function eraseDue(ctx: Context, between: () => Promise<boolean>): Promise<void> {
   const due = await ctx.db
     .selectFrom('agents')
@@ -98,10 +101,12 @@ export async function eraseDue(ctx: Context, between: () => Promise<boolean>): P
     .orderBy('erase_at')
     .limit(agentsAtOnce)
     .execute();
+  const failures: unknown[] = [];
   for (const { id } of due) {
-    await ctx.engine.write(eraseDeleted, { agentId: id });
-    if (!(await between())) return;
+    await ctx.engine.write(eraseDeleted, { agentId: id }).catch((error: unknown) => failures.push(error));
+    if (!(await between())) break;
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 export const eraseDeleted = defineWrite(

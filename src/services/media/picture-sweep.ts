@@ -1,7 +1,7 @@
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { createPictureStore, removePicture } from '../../media/picture-store.ts';
-import { errorCode } from '../../rules/failure.ts';
+import { errorCode, errorMessage } from '../../rules/failure.ts';
 import { countFile, pictureLock } from './pictures.ts';
 
 /** How long a file that no picture is stored in stays, ms. */
@@ -40,11 +40,12 @@ export async function unknownFiles(
 
 /**
  * Removes files in which no picture has been stored for a day, each under its lock: whoever is about to write the file
- * again notes that under the same lock first. Returns whether there may be more.
+ * again notes that under the same lock first. Returns whether there may be more, and why the first was not removed that
+ * could not be: such a file is tried again a day later, and holds up no other.
  */
 export const removeOrphaned = defineWrite(
   'media.sweep',
-  async (tx) => {
+  async (tx): Promise<{ more: boolean; failed: string | null }> => {
     const due = timestamp(tx.now() - orphansKeptFor);
     const rows = await tx.db
       .selectFrom('media_blobs')
@@ -54,29 +55,41 @@ export const removeOrphaned = defineWrite(
       .limit(filesAtOnce)
       .execute();
     // In one order, so that two processes cannot deadlock.
-    for (const hash of rows.map(({ sha256 }) => sha256).toSorted()) await removeIfOrphaned(tx, hash, due);
-    return rows.length === filesAtOnce;
+    let failed: string | null = null;
+    for (const hash of rows.map(({ sha256 }) => sha256).toSorted()) {
+      const reason = await removeIfOrphaned(tx, hash, due);
+      failed ??= reason;
+    }
+    return { more: rows.length === filesAtOnce, failed };
   },
   { deletes: () => true },
 );
 
-async function removeIfOrphaned(tx: WriteContext, sha256: string, due: string): Promise<void> {
+/** Returns why the file could not be removed, or null. */
+async function removeIfOrphaned(tx: WriteContext, sha256: string, due: string): Promise<string | null> {
   await tx.lock(pictureLock(sha256));
   if (await isShown(tx, sha256)) {
     // An agent was erased at the moment when another one sent the same bytes.
     const shown = { orphaned_at: null, orphaned_by: null };
     await tx.db.updateTable('media_blobs').set(shown).where('sha256', '=', sha256).execute();
-    return;
+    return null;
   }
   const removed = await tx.db
     .deleteFrom('media_blobs')
     .where('sha256', '=', sha256)
     .where('orphaned_at', '<=', due)
-    .returning('bytes')
+    .returningAll()
     .executeTakeFirst();
-  if (removed === undefined) return;
+  if (removed === undefined) return null;
+  try {
+    removePicture(tx.config.media.dir, sha256);
+  } catch (error) {
+    const kept = { ...removed, orphaned_at: timestamp(tx.now()) };
+    await tx.db.insertInto('media_blobs').values(kept).execute();
+    return errorMessage(error);
+  }
   countFile(tx, sha256, removed.bytes, -1);
-  removePicture(tx.config.media.dir, sha256);
+  return null;
 }
 
 /** Removes old files of which the database says nothing: of a backup that is older than they are. */

@@ -23,31 +23,65 @@ const eventsKeptFor = 90 * 24 * 3_600_000;
 /** Agents whose unread events are counted at once. */
 const agentsAtOnce = 100;
 
+type Between = () => Promise<boolean>;
+
 /**
  * Ends suspensions and probations, and deletes what has been stored for as long as the settings say. Any number of processes may do
  * it, and any of them may crash. `between` is called after each write, to let others go first; it returns whether to go on.
+ * What fails holds up nothing else.
  */
-export async function expire(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  await endSuspensions(ctx, between);
-  await endProbations(ctx, between);
-  const writes = [ageOutRevisions, expireEvents, expireActions, expireReports, expireAppeals, removeOrphaned];
-  for (const write of writes)
-    for (let more = true; more;) {
-      more = await ctx.engine.write(write, null);
-      if (!(await between())) return;
+export async function expire(ctx: Context, between: Between): Promise<void> {
+  let goesOn = true;
+  const asked = async () => (goesOn = await between());
+  const writes = [ageOutRevisions, expireEvents, expireActions, expireReports, expireAppeals];
+  const steps = [
+    endSuspensions,
+    endProbations,
+    ...writes.map((write) => async () => {
+      for (let more = true; more;) {
+        more = await ctx.engine.write(write, null);
+        more = (await asked()) && more;
+      }
+    }),
+    removePictures,
+    dropUnread,
+    purge,
+    eraseDue,
+  ];
+  let level: 'warn' | 'debug' = 'warn';
+  for (const step of steps) {
+    try {
+      await step(ctx, asked);
+    } catch (error) {
+      ctx.log[level]({ err: error }, 'what was kept long enough was not erased; the next check tries again');
+      level = 'debug';
+      await asked();
     }
-  await dropUnread(ctx, between);
+    if (!goesOn) return;
+  }
+}
+
+/** Removes files that no picture is stored in. Throws at the end if one could not be removed. */
+async function removePictures(ctx: Context, between: Between): Promise<void> {
+  let first: string | null = null;
+  for (let goesOn = true; goesOn;) {
+    const { more, failed } = await ctx.engine.write(removeOrphaned, null);
+    first ??= failed;
+    goesOn = (await between()) && more;
+  }
+  if (first !== null) throw new Error(first);
+}
+
+async function purge(ctx: Context, between: Between): Promise<void> {
   for (let erased = 0; erased < postsAtOnce;) {
     const last = await ctx.engine.write(purgeTrash, null);
     erased += last;
-    if (!(await between())) return;
-    if (last === 0) break;
+    if (!(await between()) || last === 0) return;
   }
-  await eraseDue(ctx, between);
 }
 
 /** Bounds the inboxes that nobody reads: numbering events drops those beyond the newest. */
-async function dropUnread(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+async function dropUnread(ctx: Context, between: Between): Promise<void> {
   for (let after = ''; ;) {
     const waiting = await waitingEvents(ctx, after);
     for (const { agentId, events } of waiting) {
