@@ -370,6 +370,16 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
     assert.ok(await isStored(hash));
   });
 
+  test('that the last two agents lost at the same moment leaves no file behind', async () => {
+    const [left, kept] = [await upload(), await upload()];
+    // As erasures that do not see each other leave it.
+    await onDatabase(the().ctx(), `delete from media where id = '${left.id}'`);
+    await sweepFiles(the().ctx(), goOn);
+    the().clock.advance(day);
+    await the().ctx().engine.write(removeOrphaned, null);
+    assert.deepEqual([await isStored(left.sha256), await isStored(kept.sha256)], [false, true]);
+  });
+
   test('is gone while its agent is suspended, or the operator blocks it', async () => {
     const media = await upload();
     const { engine } = the().ctx();

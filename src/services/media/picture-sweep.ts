@@ -9,7 +9,10 @@ const orphansKeptFor = 24 * 3_600_000;
 /** Files that one write removes. */
 const filesAtOnce = 20;
 
-/** Removes files that the database does not know of, as a crash or a restored backup leaves them. */
+/**
+ * Removes files that the database does not know of, as a crash or a restored backup leaves them, and notes those that no
+ * picture is stored in any more, as agents leave them that are erased at the same moment.
+ */
 export async function sweepFiles(ctx: Context, between: () => Promise<boolean>): Promise<void> {
   const pictures = createPictureStore(ctx.config.media.dir);
   try {
@@ -18,6 +21,8 @@ export async function sweepFiles(ctx: Context, between: () => Promise<boolean>):
       const unknown = await unknownFiles(ctx, hashes);
       for (let at = 0; at < unknown.length; at += filesAtOnce)
         await ctx.engine.write(removeUnknown, { hashes: unknown.slice(at, at + filesAtOnce) });
+      const left = await leftFiles(ctx, hashes);
+      if (left.length > 0) await ctx.engine.write(noteLeft, { hashes: left });
       if (!(await between())) return;
     }
   } catch (error) {
@@ -37,6 +42,35 @@ export async function unknownFiles(
   const known = new Set(rows.map(({ sha256 }) => sha256));
   return hashes.filter((hash) => !known.has(hash));
 }
+
+/** Of some files those that no picture is stored in, which is not noted. */
+async function leftFiles({ db }: Pick<ReadContext, 'db'>, hashes: readonly string[]): Promise<string[]> {
+  if (hashes.length === 0) return [];
+  const rows = await db
+    .selectFrom('media_blobs')
+    .select('sha256')
+    .where('sha256', 'in', hashes)
+    .where('orphaned_at', 'is', null)
+    .where('sha256', 'not in', db.selectFrom('media').select('sha256').where('sha256', 'in', hashes))
+    .execute();
+  return rows.map(({ sha256 }) => sha256);
+}
+
+/** Notes files that no picture is stored in. {@link removeOrphaned} takes that back of those that get one meanwhile. */
+export const noteLeft = defineWrite(
+  'media.note-left',
+  async (tx, { hashes }: { hashes: readonly string[] }) => {
+    for (const sha256 of (await leftFiles(tx, hashes)).toSorted()) {
+      await tx.db
+        .updateTable('media_blobs')
+        .set({ orphaned_at: timestamp(tx.now()) })
+        .where('sha256', '=', sha256)
+        .where('orphaned_at', 'is', null)
+        .execute();
+    }
+  },
+  { deletes: () => true },
+);
 
 /**
  * Removes files in which no picture has been stored for a day, each under its lock: whoever is about to write the file
