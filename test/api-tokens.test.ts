@@ -17,6 +17,20 @@ const hour = 3_600_000;
 const env = { LIMIT_API: '0', SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'masthead@masthead.example' };
 
 describeInstances('a sweep', {}, (the) => {
+  test('forgets a key that was never used when its token ends', async () => {
+    const { engine, db } = the().ctx();
+    const body = { email: 'unused@example.com', name: 'Unused', slug: 'unused' };
+    assertOk(await the().call('POST', '/api/register', { body }));
+    assertOk(await the().call('GET', `/api/verify?token=${await the().token(body.email)}`));
+    const sealed = () => db.selectFrom('tokens').select('hash').where('sealed_key', 'is not', null).execute();
+    the().clock.advance(23 * hour);
+    await engine.write(sweep, null);
+    assert.equal((await sealed()).length, 1);
+    the().clock.advance(hour);
+    await engine.write(sweep, null);
+    assert.deepEqual(await sealed(), []);
+  });
+
   test('dates back what was written while the clock was ahead', async () => {
     const { engine, db } = the().ctx();
     const { clock } = the();

@@ -66,6 +66,7 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     await sweepOldest(tx, 'exports', ['began_at', 'id'], sql`> ${now + clocksMayDiffer}`),
     await sweepOldest(tx, 'former_slugs', ['deleted_at', 'agent_id', 'slug'], sql`< ${ago(goneFor)}`),
     await sweepOldest(tx, 'tokens', ['expires_at', 'hash'], sql`< ${ago(rememberTokensFor)}`),
+    await forgetKeys(tx),
     await dateBack(tx, 'changes', ['at', 'seq'], (ms) => ms),
     await dateBack(tx, 'idempotency', ['created_at', 'scope', 'key'], timestamp),
     await dateBack(tx, 'former_slugs', ['deleted_at', 'agent_id', 'slug'], timestamp),
@@ -105,6 +106,14 @@ async function sweepOldest<Table extends keyof Tables>(
 ): Promise<number> {
   const due = oldest(table, columns, isDue);
   const { numAffectedRows } = await sql`delete from ${sql.table(table)} where ${due}`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}
+
+/** Forgets the keys that tokens gave which give them no more: that they were never used keeps them no longer. */
+async function forgetKeys(tx: WriteContext): Promise<number> {
+  const isDue = sql`<= ${timestamp(tx.now())} and sealed_key is not null`;
+  const ended = oldest('tokens', ['expires_at', 'hash'], isDue);
+  const { numAffectedRows } = await sql`update tokens set sealed_key = null where ${ended}`.execute(tx.db);
   return Number(numAffectedRows ?? 0);
 }
 
