@@ -75,6 +75,7 @@ describeInstances('a sweep', {}, (the) => {
           'post_revisions where replaced_at',
           'media_blobs where orphaned_at',
           'inbox where at',
+          'outbox where created_at',
           'audit where at',
           'source_blocks where ended_at',
           'reports where snapshot is not null and created_at',
@@ -97,6 +98,9 @@ describeInstances('a sweep', {}, (the) => {
       await late(),
       before.map(() => 0),
     );
+    const counted = new Date(clock.now() - 24 * hour).toISOString();
+    const mails = db.selectFrom('outbox').select('kind').where('created_at', '>', counted);
+    assert.deepEqual(await mails.execute(), [], 'the caps of mailboxes count a day');
   });
 });
 

@@ -78,6 +78,8 @@ export const sweep = defineWrite('maintenance.sweep', async (tx) => {
     await dateBack(tx, 'media_blobs', ['orphaned_at', 'sha256'], timestamp),
     await dateBack(tx, 'inbox', ['at', 'id'], timestamp),
     await dateBack(tx, 'audit', ['at', 'id'], timestamp),
+    // Not as now: the caps of mailboxes count a day, and nothing of those ahead.
+    await dateBack(tx, 'outbox', ['created_at', 'id'], timestamp, sql`true`, day),
     await dateBack(tx, 'source_blocks', ['ended_at', 'id'], timestamp),
     await dateBack(tx, 'reports', ['created_at', 'id'], timestamp, sql`snapshot is not null`),
     await dateBack(tx, 'reports', ['decided_at', 'id'], timestamp),
@@ -117,16 +119,20 @@ async function forgetKeys(tx: WriteContext): Promise<number> {
   return Number(numAffectedRows ?? 0);
 }
 
-/** Dates rows that were written while the clock was ahead as written now, since they would stay until it has caught up. */
+/**
+ * Dates rows that were written while the clock was ahead as written now, or `age` ms ago, since they would stay until it
+ * has caught up.
+ */
 async function dateBack<Table extends keyof Tables>(
   tx: WriteContext,
   table: Table,
   columns: TimedColumns<Table>,
   written: (ms: number) => number | string,
   which: RawBuilder<unknown> = sql`true`,
+  age = 0,
 ): Promise<number> {
   const ahead = oldest(table, columns, sql`> ${written(tx.now() + clocksMayDiffer)} and ${which}`);
-  const set = sql`${sql.ref(columns[0])} = ${written(tx.now())}`;
+  const set = sql`${sql.ref(columns[0])} = ${written(tx.now() - age)}`;
   const { numAffectedRows } = await sql`update ${sql.table(table)} set ${set} where ${ahead}`.execute(tx.db);
   return Number(numAffectedRows ?? 0);
 }
