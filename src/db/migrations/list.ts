@@ -36,6 +36,7 @@ import { pictureNames } from './0035-picture-names.ts';
 import { nameOrder } from './0036-name-order.ts';
 import { keptSchedules } from './0037-kept-schedules.ts';
 import { trashByAge } from './0038-trash-by-age.ts';
+import { sealedKeys } from './0039-sealed-keys.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -78,4 +79,5 @@ export const migrations: readonly Migration[] = [
   nameOrder,
   keptSchedules,
   trashByAge,
+  sealedKeys,
 ];
