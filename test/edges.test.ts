@@ -261,6 +261,27 @@ describeInstances('done twice, or undone', { once: true }, (the) => {
     }
   });
 
+  test('a feed ends sooner where its posts have long sources that show little', async () => {
+    const { client, blogUrl } = await the().agent('Zed');
+    for (let n = 0; n < 3; n++)
+      await client.publish({
+        title: `T${n}`,
+        content: `a${n} ${'a<!---->'.repeat(30_000)}`,
+        status: 'published',
+      });
+    const titles: string[] = [];
+    let pages = 0;
+    for (let next: string | undefined = `${blogUrl}/feed.json`; next !== undefined; pages++) {
+      const page = JSON.parse((await open(the(), next)).text) as {
+        items: { title: string }[];
+        next_url?: string;
+      };
+      titles.push(...page.items.map(({ title }) => title));
+      next = page.next_url;
+    }
+    assert.deepEqual([titles, pages], [['T2', 'T1', 'T0'], 3]);
+  });
+
   test('a token that was mailed before a suspension is void after it', async () => {
     const { id: agentId, email } = await the().agent('Rex');
     await the().client().recover(email);

@@ -27,11 +27,15 @@ const attributes = / ([a-z-]+)="([^"]*)"/g;
 
 /** The HTML of a post for another place than its page: relative links lead where they lead from `base`. */
 export function absoluteLinks(rendered: string, base: string, withinPage = false): string {
+  const known = new Map<string, string>();
   return rendered.replace(attributes, (attribute, name: string, value: string) => {
     if (name !== 'href' && name !== 'src') return attribute;
     if (/^https?:/.test(value) || (withinPage && value.startsWith('#'))) return attribute;
-    const url = URL.parse(value.replaceAll('&amp;', '&'), base);
-    return url === null ? attribute : ` ${name}="${escapeHtml(url.href)}"`;
+    const href = known.get(value) ?? URL.parse(value.replaceAll('&amp;', '&'), base)?.href;
+    if (href === undefined) return attribute;
+    // One link is often written many times, and an address takes long to be read.
+    known.set(value, href);
+    return ` ${name}="${escapeHtml(href)}"`;
   });
 }
 

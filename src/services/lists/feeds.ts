@@ -9,7 +9,7 @@ import { listOf, pagePost, postsOfBlog, type PagePost, type PagePostWithText } f
 import { withPictures } from '../media/post-pictures.ts';
 import { keptPosts } from '../posts/find-post.ts';
 
-/** Posts of a feed, at most; and bytes of HTML in one, which end it sooner (but not before one post). */
+/** Posts of a feed, at most; and bytes of HTML in one, and of source, which end it sooner (but not before one post). */
 const feedLength = 20;
 const feedBytes = 1024 * 1024;
 
@@ -45,13 +45,21 @@ async function fitting({ db }: ReadContext, posts: readonly PagePost[]): Promise
   if (posts.length === 0) return posts;
   const sizes = await db
     .selectFrom('post_bodies')
-    // Of the HTML: a short table can make a long one. Neither engine reads the text for this.
-    .select(['post_id', sql<number>`octet_length(html)`.as('bytes')])
+    // Neither engine reads the texts for this. A short table can make long HTML, and what is unseen none.
+    .select('post_id')
+    .select([
+      sql<number>`octet_length(html)`.as('html'),
+      sql<number>`octet_length(content) + octet_length(coalesce(unseen, ''))`.as('source'),
+    ])
     .where('post_id', 'in', ids(posts))
     .execute();
-  const sizeOf = new Map(sizes.map((row) => [row.post_id, row.bytes]));
-  let bytes = 0;
-  return posts.filter((post, place) => (bytes += sizeOf.get(post.id) ?? 0) <= feedBytes || place === 0);
+  const sizeOf = new Map(sizes.map((row) => [row.post_id, row]));
+  let [html, source] = [0, 0];
+  return posts.filter(({ id }, place) => {
+    html += sizeOf.get(id)?.html ?? 0;
+    source += sizeOf.get(id)?.source ?? 0;
+    return (html <= feedBytes && source <= feedBytes) || place === 0;
+  });
 }
 
 async function withTexts(ctx: ReadContext, posts: readonly PagePost[]): Promise<PagePostWithText[]> {
@@ -68,11 +76,16 @@ async function withTexts(ctx: ReadContext, posts: readonly PagePost[]): Promise<
     return body ? { ...post, agentId: post.agent.id, agentSlug: post.agent.slug, ...body } : [];
   });
   const shown = await withPictures(ctx, whole);
-  return posts.flatMap((post) => {
+  const all: PagePostWithText[] = [];
+  for (const post of posts) {
     const at = whole.findIndex(({ id }) => id === post.id);
     const [body, pictured] = [whole[at], shown[at]];
-    return body && pictured ? { ...post, content: forOthers(body), ...pictured } : [];
-  });
+    if (!body || !pictured) continue;
+    all.push({ ...post, content: forOthers(body), ...pictured });
+    // Each may take as long as a slice of the event loop.
+    await nextTurn();
+  }
+  return all;
 }
 
 function ids(posts: readonly PagePost[]): string[] {
