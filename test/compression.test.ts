@@ -156,6 +156,15 @@ describeInstances('compressed answers', {}, (the, variant) => {
     };
     const tool = await take(the(), '/mcp', 'gzip', { ...post, body: message });
     assert.ok(tool.text.includes('apiKey') && tool.encoding === undefined);
+    const upload = { name: 'upload_media', arguments: { type: 'image/png', alt: 'words '.repeat(150) } };
+    const { key: other } = await the().agent('Una');
+    const linked = await take(the(), '/mcp', 'gzip', {
+      ...post,
+      key: other,
+      body: { ...message, params: upload },
+    });
+    assert.ok(linked.text.includes('/api/media/upload/') && linked.bytes.length > 1024, linked.text);
+    assert.equal(linked.encoding, undefined);
     for (const answer of [regenerated, verified]) {
       assert.ok(answer.text.includes('apiKey'), answer.text);
       assert.ok(answer.bytes.length > 1024, String(answer.bytes.length));

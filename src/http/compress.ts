@@ -183,7 +183,7 @@ function varyByEncoding(reply: FastifyReply): void {
   reply.header('vary', known === undefined ? 'Accept-Encoding' : `${String(known)}, Accept-Encoding`);
 }
 
-/** A success of the API that no cache may store holds a key; a result over MCP names it. */
+/** A success of the API that no cache may store holds a key or token; a result over MCP names it. */
 function holdsSecret(
   { originalUrl }: FastifyRequest,
   reply: FastifyReply,
@@ -191,5 +191,11 @@ function holdsSecret(
 ): boolean {
   const isUnstored = String(reply.getHeader('cache-control')).includes('no-store');
   const isSecret = isApi(originalUrl) && reply.statusCode < 400 && isUnstored;
-  return isSecret || payload.includes('apiKey');
+  return isSecret || secretFields.some((field) => payload.includes(field));
 }
+
+/** What results with a key or a token hold, as JSON and as JSON in a text; not so the schemas of tools. */
+const secretFields = [
+  'apiKey',
+  ...['uploadUrl', 'previewUrl'].flatMap((name) => [`${name}":"`, `${name}\\":\\"`]),
+];
