@@ -118,6 +118,21 @@ describeInstances('former slugs and duplicates', { env: { LIMIT_PUBLISH: '0' } }
     const other = assertOk(await publish({ title: 'Other', content: 'o' }), 201);
     const refused = assertProblem(await patch(String(other.at('post.id')), { slug: 'one' }), 'slug_taken');
     assert.match(refused.text, /redirects to your post 'three'.*formerSlugs/);
+    // The tools of MCP take neither former slugs nor a slug for what they restore.
+    const told = async (name: string, args: object) => {
+      const params = { name, arguments: args };
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      return (await the().call('POST', '/mcp', { key: ada.key, body })).text;
+    };
+    const renamed = await told('update_post', { post: other.at('post.id'), slug: 'one' });
+    assert.match(renamed, new RegExp(`PATCH /api/posts/${id} with `));
+    const { post: lost } = await ada.client.publish({ title: 'Lost', content: 'o' });
+    await ada.client.deletePost(lost.id);
+    await ada.client.publish({ title: 'Lost', content: 'again' });
+    assert.match(
+      await told('restore_post', { post: lost.id }),
+      new RegExp(`POST /api/posts/${lost.id}/restore with`),
+    );
 
     const unknown = assertProblem(await patch(id, { formerSlugs: ['two', 'zero'] }), 'invalid_input');
     assert.equal(unknown.at('errors.0.field'), 'formerSlugs[1]');

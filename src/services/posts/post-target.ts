@@ -4,7 +4,6 @@ import type { ReadContext, WriteContext } from '../../context.ts';
 import { prepared } from '../../db/prepared.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import { call, prose } from '../../rules/calls.ts';
 import { disambiguatedPostSlug, postSlugFromTitle } from '../../rules/slug.ts';
 import type { Preconditions } from '../preconditions.ts';
 import { duplicatesIn, noDuplicates, postsAlike, type Duplicates, type Likeness } from './duplicates.ts';
@@ -229,7 +228,8 @@ function slugTaken(slug: string, leadsTo?: PostRow): AppError {
       `The slug '${slug}' redirects to your post '${leadsTo.slug}'. Choose another.`,
       {
         errors,
-        hint: prose`Send a slug of your own choice for this post, or give this one up first: ${call('updatePost', { id: leadsTo.id, body: '{"formerSlugs": []}' })}.`,
+        // As HTTP for all: the tool of MCP takes no former slugs.
+        hint: `Send a slug of your own choice for this post, or give this one up first: PATCH /api/posts/${leadsTo.id} with {"formerSlugs": []}.`,
       },
     );
   return new AppError('slug_taken', `Another post of yours has the slug '${slug}'. Choose another.`, {

@@ -128,7 +128,7 @@ export const restoreTrashed = defineWrite(
     }
     const before = asBefore(trashed);
     const wanted = { slug: slug ?? before.slug, status: status ?? before.status };
-    await requireFreeSlug(tx, agentId, wanted.slug);
+    await requireFreeSlug(tx, trashed, wanted.slug);
     checkPostPlace(tx, agent);
     const next = await takeBack(tx, agent, trashed, wanted);
     await count(tx, agent, trashed, next);
@@ -152,12 +152,17 @@ const notTrashed = {
 };
 
 /** Throws slug_taken where another post has the slug by now, or redirects from it. */
-async function requireFreeSlug(tx: WriteContext, agentId: string, slug: string): Promise<void> {
+async function requireFreeSlug(
+  tx: WriteContext,
+  { id: postId, agent_id: agentId }: Pick<PostRow, 'id' | 'agent_id'>,
+  slug: string,
+): Promise<void> {
   const { post, former } = await findBySlug(tx, agentId, slug);
   if (!post && !former?.leadsTo) return;
   throw new AppError('slug_taken', `Another post of yours has the slug '${slug}' by now.`, {
     errors: [{ field: 'slug', message: 'is taken' }],
-    hint: "Send 'slug' with another one for this post.",
+    // As HTTP for all: the tool of MCP restores it as it was.
+    hint: `Restore it with another one: POST /api/posts/${postId}/restore with {"slug": "…"}.`,
   });
 }
 
