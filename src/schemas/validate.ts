@@ -44,6 +44,8 @@ export type CheckOptions = {
 
 /** Warnings about unknown fields that one call is answered with. */
 const mostUnknown = 20;
+/** And those that are looked at for that: a body may have ten thousand. */
+const mostLooked = 10 * mostUnknown;
 
 /**
  * The validator of all interfaces: turns an object schema into a function that checks a value of any kind and
@@ -112,7 +114,9 @@ export function createCheck<T extends TObject | TUnsafe>(
       ...Array.from(understood, ([name, as]) =>
         warning('other_name', `${names} '${as}' was taken as '${name}'; send '${name}'`),
       ),
-      ...(isRefused ? [] : unknown.filter(isRepeatable).slice(0, mostUnknown).map(unknownWarning)),
+      ...(isRefused
+        ? []
+        : unknown.slice(0, mostLooked).filter(isRepeatable).slice(0, mostUnknown).map(unknownWarning)),
     ];
     return faults.length === 0
       ? { value: copy as Static<T>, faults, warnings }

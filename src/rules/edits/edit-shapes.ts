@@ -33,12 +33,12 @@ export function editShapeFaults(sent: Sent): { field: string; message: string }[
     faults.push({ field: replacement, message: `belongs beside '${old}', as "new"` });
   for (const [name, value] of Object.entries(sent)) {
     if (name === 'edits' || name === 'append') continue;
-    if (lists.has(plain(name)) && value !== null)
-      faults.push({ field: name, message: sendInstead(formsOf(value)) });
-    if (additions.has(plain(name)))
+    const form = plain(name);
+    if (lists.has(form) && value !== null) faults.push({ field: name, message: sendInstead(formsOf(value)) });
+    if (additions.has(form))
       faults.push({
         field: name,
-        message: plain(name).startsWith('append')
+        message: form.startsWith('append')
           ? 'is not a field; send "append"'
           : 'is not a field; send "edits" whose "old" is the text beside the place, and which is part of "new"',
       });
@@ -81,9 +81,11 @@ function shown(value: unknown): string {
 }
 
 function sidesOf(sent: Sent): { old: string | undefined; replacement: string | undefined } {
-  const texts = Object.keys(sent).filter((name) => typeof sent[name] === 'string');
+  const texts = Object.keys(sent)
+    .filter((name) => typeof sent[name] === 'string')
+    .map((name) => ({ name, form: plain(name) }));
   const find = (...sets: ReadonlySet<string>[]) =>
-    sets.map((set) => texts.find((name) => set.has(plain(name)))).find((name) => name !== undefined);
+    sets.map((set) => texts.find(({ form }) => set.has(form))?.name).find((name) => name !== undefined);
   const [old, replacement] = [find(olds), find(news)];
   const [anyOld, anyNew] = [old ?? find(commonOlds), replacement ?? find(commonNews)];
   return anyOld !== undefined && anyNew !== undefined
@@ -91,6 +93,9 @@ function sidesOf(sent: Sent): { old: string | undefined; replacement: string | u
     : { old, replacement };
 }
 
+/** Characters of the longest of those that are looked for, with some hyphens. */
+const longestName = 32;
+
 function plain(name: string): string {
-  return name.length > 64 ? '' : name.toLowerCase().replace(/[_-]/g, '');
+  return name.length > longestName ? '' : name.toLowerCase().replace(/[_-]/g, '');
 }
