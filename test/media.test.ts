@@ -352,10 +352,16 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
     const lost = 'ab'.repeat(32);
     const place = join(folder(), 'ab', 'ab');
     const store = createPictureStore(folder());
-    const draft = await store.begin();
+    const draft = await store.begin('kept');
     await draft.write(Buffer.from('x'));
     await draft.keep(lost);
     await draft.close();
+    // What is sent has all that cameras write into it.
+    const sent = await store.begin('passing');
+    await sent.write(Buffer.from('xyz'));
+    assert.deepEqual(await readdir(join(folder(), 'tmp')), []);
+    assert.deepEqual([sent.size(), String(await sent.read(1, 2))], [3, 'yz']);
+    await sent.close();
     const unfinished = join(folder(), 'tmp', 'left');
     await writeFile(unfinished, 'x');
     const now = the().clock.now() / 1000;

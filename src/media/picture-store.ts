@@ -47,9 +47,13 @@ export function createPictureStore(folder: string) {
       return lacksRoom(await statfs(folder));
     },
 
-    async begin(): Promise<Draft> {
+    /** A file to be written. One that is not to be kept has no name from the beginning: a crash leaves nothing of it. */
+    async begin(use: 'kept' | 'passing'): Promise<Draft> {
       await makeFolder(join(folder, drafts));
-      return beginDraft(folder, join(folder, drafts, randomUUID()));
+      const path = join(folder, drafts, randomUUID());
+      const draft = await beginDraft(folder, path);
+      if (use === 'passing') await rm(path);
+      return draft;
     },
 
     /** Opens the file of a picture. Rejects where there is none. */

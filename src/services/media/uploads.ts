@@ -109,14 +109,15 @@ async function store(ctx: Context, pictures: PictureStore, upload: Upload): Prom
   const { agent, alt, type } = upload;
   if (await onDisk(ctx, () => pictures.isFull())) throw diskFull();
   await using drafts = new AsyncDisposableStack();
-  const draft = async () => {
-    const one = await onDisk(ctx, () => pictures.begin());
+  const draft = async (use: 'kept' | 'passing') => {
+    const one = await onDisk(ctx, () => pictures.begin(use));
     drafts.defer(() => one.close());
     return one;
   };
-  const sent = await draft();
+  // With all that cameras write into it.
+  const sent = await draft('passing');
   await receive(ctx, upload, sent);
-  const cleaned = await draft();
+  const cleaned = await draft('kept');
   const { removed, digitalSourceType, ...facts } = await onDisk(ctx, () =>
     clean(sent, { ...upload, type }, cleaned),
   );
