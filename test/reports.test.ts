@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Caller } from '../src/services/agents/callers.ts';
 import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
@@ -290,6 +291,33 @@ describeInstances('an agent of which something was reported', {}, (the) => {
     assert.match(await erase(bob), /and everything that belonged to it\.$/);
     const [kept] = await listReports(the().ctx(), { limit: 1, state: 'open' });
     assert.equal(kept?.reported, 'Pills\n\nBuy.');
+  });
+});
+
+describeInstances('what an agent has reported', {}, (the) => {
+  test('names it no more once it is erased, nor in mail that waits', async () => {
+    const ctx = the().ctx();
+    const [ada, bob] = [await the().agent('Ada'), await the().agent('Bob')];
+    const { post } = await ada.client.publish({ title: 'Pills', content: 'Buy.', status: 'published' });
+    const caller = { id: bob.id, slug: bob.slug } as Caller;
+    const report = () =>
+      fileReport(
+        ctx,
+        { url: post.url, reason: 'copyright', explanation, name: 'Bob', email: bob.email },
+        { caller, address: '203.0.113.1', network: 'n' },
+      );
+    await report();
+    const waits = () =>
+      ctx.db.selectFrom('outbox').select('id').where('kind', '=', 'report-received').execute();
+    assert.equal((await waits()).length, 1);
+    assertOk(await the().call('DELETE', `/api/me?confirm=${bob.slug}`, { key: bob.key }));
+    assert.deepEqual(await waits(), []);
+    await assert.rejects(report(), { code: 'unauthorized' });
+    const rows = await ctx.db.selectFrom('reports').select(['agent_id', 'name', 'email']).execute();
+    assert.deepEqual(
+      rows.map((row) => Object.values(row)),
+      [[null, null, null]],
+    );
   });
 });
 

@@ -14,6 +14,8 @@ type Destination = {
   readonly network?: string | null;
   /** The agent was erased in this transaction, so the message belongs to nobody. */
   readonly isOfErased?: boolean;
+  /** Id of the agent with which the message is erased, where it is not written to that. */
+  readonly erasedWith?: string | null;
 };
 
 /**
@@ -25,7 +27,12 @@ export async function enqueueMail<Kind extends MailKind>(
   kind: Kind,
   agent: AgentRow | null,
   details: MailDetails<Kind>,
-  { to = mailboxOf(agent ?? { email: '' }), network = '', isOfErased = false }: Destination = {},
+  {
+    to = mailboxOf(agent ?? { email: '' }),
+    network = '',
+    isOfErased = false,
+    erasedWith = null,
+  }: Destination = {},
 ): Promise<void> {
   const { site, variant, contact } = tx.config;
   const name = agent?.name ?? '';
@@ -47,7 +54,7 @@ export async function enqueueMail<Kind extends MailKind>(
     .insertInto('outbox')
     .values({
       id,
-      agent_id: isOfErased ? null : (agent?.id ?? null),
+      agent_id: isOfErased ? null : (agent?.id ?? erasedWith),
       mailbox: mailboxHash(tx, to.mailboxKey),
       kind,
       sealed: seal(tx.secretKey, JSON.stringify(mail), contextOf(kind, id)),

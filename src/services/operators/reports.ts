@@ -7,7 +7,7 @@ import { mailboxKeyOf, parseEmail } from '../../rules/email.ts';
 import { keyedHash, uuidv7 } from '../../rules/secrets.ts';
 import { stripHiddenText, withoutKeys } from '../../rules/text.ts';
 import { namedReasons, type ReportBody, type ReportReason } from '../../schemas/reports.ts';
-import { findAgent, type Caller } from '../agents/callers.ts';
+import { findAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
 import { mailboxIsFull, mailboxOf } from '../limits/mail-limits.ts';
 import { enqueueMail } from '../outbox.ts';
@@ -91,6 +91,8 @@ type Stored = {
 
 export const storeReport = defineWrite('reports.store', async (tx, report: Stored) => {
   const { target, reporter, agentId, network, ...said } = report;
+  // What an agent that is erased has reported names nobody: it must not be stored behind that.
+  if (agentId !== null) await lockCaller(tx, agentId);
   // Those about one target take turns, so that one of them has its snapshot.
   await tx.lock(`report:${target.id}`);
   const ofTarget = tx.db.selectFrom('reports').where('target_id', '=', target.id).where('state', '=', 'open');
@@ -133,14 +135,20 @@ export const storeReport = defineWrite('reports.store', async (tx, report: Store
       state: 'open',
     })
     .execute();
-  await mailReceipt(tx, { id, email: said.email, url: target.url, reason: said.reason }, network);
+  await mailReceipt(tx, { id, agentId, email: said.email, url: target.url, reason: said.reason }, network);
   return { report: { id, state: 'open', createdAt: now }, created: true };
 });
 
 /** Confirms a report to whoever gave an address, unless its mailbox has had as much as anybody may cause. */
 async function mailReceipt(
   tx: WriteContext,
-  { id, email, url, reason }: { id: string; email: string | null; url: string; reason: string },
+  {
+    id,
+    agentId,
+    email,
+    url,
+    reason,
+  }: Pick<Stored, 'agentId' | 'email' | 'reason'> & { id: string; url: string },
   network: string,
 ): Promise<void> {
   const to = email === null ? null : mailboxOf({ email });
@@ -150,7 +158,7 @@ async function mailReceipt(
     'report-received',
     null,
     { reportId: id, reportedUrl: url, reportReason: reason },
-    { to, network },
+    { to, network, erasedWith: agentId },
   );
 }
 
@@ -193,7 +201,7 @@ export async function upholdReports(
 
 async function settle(
   tx: WriteContext,
-  { id, email, url }: Selectable<Tables['reports']>,
+  { id, agent_id: erasedWith, email, url }: Selectable<Tables['reports']>,
   to: Decision,
   reason: string | null,
 ): Promise<void> {
@@ -205,7 +213,8 @@ async function settle(
     .execute();
   if (isOpen || email === null) return;
   const details = { reportId: id, reportedUrl: url, upheld: to === 'upheld', reason };
-  await enqueueMail(tx, 'report-decided', null, details, { to: mailboxOf({ email }), network: null });
+  const destination = { to: mailboxOf({ email }), network: null, erasedWith };
+  await enqueueMail(tx, 'report-decided', null, details, destination);
 }
 
 /** Takes an agent that is erased out of what it reported. */
