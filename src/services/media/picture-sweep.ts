@@ -88,8 +88,8 @@ export const removeOrphaned = defineWrite(
       .orderBy('orphaned_at')
       .limit(filesAtOnce)
       .execute();
-    // In one order, so that two processes cannot deadlock.
     let failed: string | null = null;
+    // In one order, so that two processes cannot deadlock.
     for (const hash of rows.map(({ sha256 }) => sha256).toSorted()) {
       const reason = await removeIfOrphaned(tx, hash, due);
       failed ??= reason;
