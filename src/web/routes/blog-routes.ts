@@ -59,7 +59,7 @@ export function blogRoutes(app: FastifyInstance, web: Web, search: SearchHandler
     const parsed = parseBlogPath(withoutNeedlessEscapes(path));
     if (parsed?.kind === 'picture' && isCanonical(web, target, path, parsed))
       return sendPicture(web, request, reply, { slug: target.slug, name: parsed.name });
-    const address = addressAt(web, target, path, query.join('?'));
+    const address = addressAt(web, target, { path, parsed, rawQuery: query.join('?') });
     const ofService = target.place === 'host' ? elsewhere[path] : undefined;
     if (ofService === undefined) return web.pages.send(request, reply, address);
     const readOrRedirect = async (): Promise<Outcome | null> => {
@@ -73,9 +73,11 @@ export function blogRoutes(app: FastifyInstance, web: Web, search: SearchHandler
   });
 }
 
-function addressAt(web: Web, target: BlogTarget, path: string, rawQuery: string): Address {
+/** A path below a blog, with what it names. */
+type Asked = { readonly path: string; readonly parsed: BlogPath | null; readonly rawQuery: string };
+
+function addressAt(web: Web, target: BlogTarget, { path, parsed, rawQuery }: Asked): Address {
   const { slug } = target;
-  const parsed = parseBlogPath(withoutNeedlessEscapes(path));
   if (parsed === null) {
     const read = () => inBlog(web, slug, (blog) => feedOrNothing(web, blog, path));
     return { key: null, read };
