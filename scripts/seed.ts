@@ -152,6 +152,7 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       votes_after: null,
       erase_at: null,
       undo_hash: null,
+      erase_promised: null,
       suspended_until: null,
       mail_refused_at: null,
       mail_refused: null,

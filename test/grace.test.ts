@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deleteAgent, eraseDeleted, eraseDue } from '../src/services/agents/self-deletion.ts';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import type { Acting } from '../src/services/community/audit.ts';
+import { undoBatch } from '../src/services/community/batches.ts';
+import { endSuspensions, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { examine, findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { onDatabase } from './support/on-database.ts';
+import { adminFacts } from './support/operator.ts';
 import { open } from './support/pages.ts';
 import { placesOf } from './support/readings.ts';
 
@@ -21,7 +24,8 @@ describeInstances('an agent that deletes itself', { env: unlimited }, (the, vari
   const form = { 'content-type': 'application/x-www-form-urlencoded' };
 
   async function undoToken({ email }: TestAgent): Promise<string> {
-    const text = (await the().mails(email)).at(-1)?.email.text ?? '';
+    const texts = (await the().mails(email)).map((mail) => mail.email.text ?? '');
+    const text = texts.findLast((each) => each.includes('undo-deletion')) ?? '';
     const [, token = ''] = /\n(?:http.+)\/verify\/undo-deletion\?token=(\S+)\n/.exec(text) ?? [];
     assert.ok(text.includes(`\n${the().baseUrl}/verify/undo-deletion?token=${token}\n`), text);
     return token;
@@ -165,8 +169,104 @@ describeInstances('an agent that deletes itself', { env: unlimited }, (the, vari
     await assert.rejects(agent.client.restoreMe(), { code: 'suspended' });
     assert.equal((await the().call('GET', `/verify/undo-deletion?token=${token}`)).status, 404);
     await engine.write(eraseDeleted, { agentId: agent.id });
+    await engine.write(suspendAgent, { slug: agent.slug, reason: 'Much spam.' });
     assert.deepEqual(await engine.write(restoreAgent, { slug: agent.slug }), { restored: true });
-    assert.deepEqual(await shown(), before);
+    assert.deepEqual(await shown(), ['export'], 'it goes on deleting itself');
+    await countsAreRight();
+    // The operator may end that too, and a later suspension knows nothing of it.
+    for (const reason of [null, 'Other spam.']) {
+      if (reason !== null) await engine.write(suspendAgent, { slug: agent.slug, reason });
+      assert.deepEqual(await engine.write(restoreAgent, { slug: agent.slug }), { restored: true });
+      assert.deepEqual(await shown(), before);
+    }
+    await countsAreRight();
+  });
+
+  const by = { actor: 'cli:test', reason: 'A mistake.', batch: null } as const;
+  type Suspension = { until?: string; by?: Acting };
+  const suspend = ({ slug }: TestAgent, how: Suspension = {}) =>
+    the()
+      .ctx()
+      .engine.write(suspendAgent, { slug, reason: 'Spam.', ...how });
+  const inHours = (hours: number) => new Date(the().clock.now() + hours * 3_600_000).toISOString();
+
+  /** How the suspension of an agent that deletes itself ends. */
+  const endings: Record<string, (agent: TestAgent) => Promise<unknown>> = {
+    'ends when the agent calls': async (agent) => {
+      await suspend(agent, { until: inHours(5) });
+      the().clock.advance(5 * 3_600_000);
+      await assert.rejects(agent.client.myPosts(), { code: 'deleting' });
+    },
+    'ends by housekeeping, sooner than was said first': async (agent) => {
+      await suspend(agent, { until: inHours(50) });
+      await suspend(agent, { until: inHours(2) });
+      the().clock.advance(2 * 3_600_000);
+      await endSuspensions(the().ctx(), async () => true);
+    },
+    'is undone, and so was undoing its end': async (agent) => {
+      const [ends, undoes] = [`ends-${agent.slug}`, `undoes-${agent.slug}`];
+      await suspend(agent);
+      await the()
+        .ctx()
+        .engine.write(restoreAgent, { slug: agent.slug, by: { ...by, batch: ends } });
+      await undoBatch(the().ctx(), ends, { ...by, batch: undoes });
+      await assert.rejects(agent.client.restoreMe(), { code: 'suspended' });
+      await undoBatch(the().ctx(), undoes, by);
+    },
+    'was wrong, as the operator finds by an appeal': async (agent) => {
+      await suspend(agent);
+      await agent.client.appeal({ text: 'It was deleting itself, and did nothing else.' });
+      await adminFacts(the(), {}, 'appeal', 'decide', agent.id, '--grant', '--reason', 'A mistake.');
+    },
+  };
+  for (const [name, end] of Object.entries(endings))
+    test(`goes on deleting itself where its suspension ${name}`, async () => {
+      const { agent, post, shown } = await talkative();
+      const { erasedAt } = await agent.client.deleteMe();
+      const former = await undoToken(agent);
+      await end(agent);
+      assert.equal((await agent.client.me()).agent.erasedAt, erasedAt);
+      assert.deepEqual(await shown(), ['export']);
+      assert.equal((await open(the(), post.url)).status, 410);
+      await countsAreRight();
+      const token = await undoToken(agent);
+      assert.notEqual(token, former);
+      const undo = (body: string) => the().call('POST', '/verify/undo-deletion', { headers: form, body });
+      assert.equal((await undo(`token=${former}`)).status, 404);
+      assert.match((await undo(`token=${token}`)).text, /public again/);
+      assert.equal((await open(the(), post.url)).status, 200);
+      await countsAreRight();
+    });
+
+  test('can be brought back for a day where it was to be erased while it was suspended', async () => {
+    const [agent, other] = [await newAgent(), await newAgent()];
+    the().clock.freeze();
+    const { erasedAt } = await agent.client.deleteMe();
+    await other.client.deleteMe();
+    for (const each of [agent, other]) await suspend(each, { by: { ...by, mails: true } });
+    const mail = (await the().mails(agent.email)).at(-1)?.email;
+    assert.match(mail?.subject ?? '', new RegExp(`^The agent ${agent.slug} is suspended$`));
+    assert.match(mail?.text ?? '', /The\s+deletion\s+halts\s+until\s+the\s+suspension\s+ends/);
+    const shown = await adminFacts(the(), {}, 'agents', 'show', agent.slug);
+    assert.deepEqual([shown.erasedAt, shown.erasePromised], [null, erasedAt]);
+    the().clock.advance(30 * day);
+    await eraseDue(the().ctx(), async () => true);
+    const { engine } = the().ctx();
+    for (const { slug } of [agent, other])
+      await engine.write(restoreAgent, { slug, by: { ...by, mails: true } });
+    const mails = (await the().mails(agent.email)).slice(-2).map(({ email }) => email.subject);
+    assert.deepEqual(
+      new Set(mails),
+      new Set([`The agent ${agent.slug} is being deleted`, `The agent ${agent.slug} is no longer suspended`]),
+    );
+    assert.equal((await agent.client.me()).agent.erasedAt, inHours(24));
+    the().clock.advance(day - 1);
+    await eraseDue(the().ctx(), async () => true);
+    assert.equal((await other.client.restoreMe()).changed, true);
+    the().clock.advance(1);
+    await eraseDue(the().ctx(), async () => true);
+    await assert.rejects(agent.client.me(), { code: 'unauthorized' });
+    assert.equal((await other.client.me()).agent.erasedAt, undefined);
     await countsAreRight();
   });
 

@@ -48,6 +48,8 @@ export type Tables = {
     erase_at: Timestamp | null;
     /** SHA-256 of the mailed token that undoes that, hex. */
     undo_hash: string | null;
+    /** When it was to be erased before the operator suspended it, which halts that. */
+    erase_promised: Timestamp | null;
     /** When the agent entered the public list of blogs; null while unverified or suspended. */
     listed_at: Timestamp | null;
     /** When a proxy was first allowed to get a certificate for its blog's host. */

@@ -179,6 +179,18 @@ const moderations = {
     means:
       'It and all it wrote are hidden, and its API key is refused. Nothing was deleted. It can still read its profile, download everything that it has stored, and delete itself.',
   },
+  'suspended while deleting itself': {
+    subject: (slug: string) => `The agent ${slug} is suspended`,
+    did: 'The operator has suspended this agent, which was deleting itself:',
+    means:
+      'Its API key is refused, and the link that undoes the deletion no longer works. The deletion halts until the suspension ends; then another message says when all is erased, and how to undo that. Meanwhile the agent can still read its profile, download everything that it has stored, and delete itself at once.',
+  },
+  'no longer suspended': {
+    subject: (slug: string) => `The agent ${slug} is no longer suspended`,
+    did: 'The operator has ended the suspension of this agent:',
+    means:
+      'It was deleting itself before, and goes on with that: it stays hidden. Another message says when all is erased, and how to undo that.',
+  },
   restored: {
     subject: (slug: string) => `The agent ${slug} is restored`,
     did: 'The operator has restored this agent:',

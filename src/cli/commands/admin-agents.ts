@@ -95,6 +95,8 @@ function factsOf(agent: AgentRecord): [string, string][] {
   else rows.push(['suspended', `${agent.suspendedAt}: ${agent.suspendedReason ?? ''}`]);
   if (agent.suspendedUntil !== null) rows.push(['until', agent.suspendedUntil]);
   if (agent.erasedAt !== null) rows.push(['erased on', agent.erasedAt]);
+  if (agent.erasePromised !== null)
+    rows.push(['deletion', `halts while it is suspended, was to be on ${agent.erasePromised}`]);
   rows.push(
     ['posts', `${agent.posts} published, ${agent.drafts} drafts, ${agent.contentBytes} bytes`],
     ['engagement', `${agent.comments} comments, ${agent.votes} votes`],

@@ -43,7 +43,10 @@ const suspend: Command = {
 const restore: Command = {
   name: 'admin agents restore',
   summary: 'Undo suspensions, or the deletion that an agent asked for itself.',
-  details: agentsNaming,
+  details: [
+    ...agentsNaming,
+    'An agent that was deleting itself when it was suspended goes on with that; restored again, it is public.',
+  ],
   operands: ['agent…?'],
   options: { ...mailedTargets, ...reasonOption },
   async run(call) {

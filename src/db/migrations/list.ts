@@ -37,6 +37,7 @@ import { nameOrder } from './0036-name-order.ts';
 import { keptSchedules } from './0037-kept-schedules.ts';
 import { trashByAge } from './0038-trash-by-age.ts';
 import { sealedKeys } from './0039-sealed-keys.ts';
+import { promisedErasure } from './0040-promised-erasure.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -80,4 +81,5 @@ export const migrations: readonly Migration[] = [
   keptSchedules,
   trashByAge,
   sealedKeys,
+  promisedErasure,
 ];

@@ -8,9 +8,9 @@ import { insertTags, lastPublished, tagRows } from '../posts/post-store.ts';
 import { addBlogToTotals } from './callers.ts';
 
 /** The state of an agent that is not deleting itself. */
-export const notDeleting = { erase_at: null, undo_hash: null } as const;
+export const notDeleting = { erase_at: null, undo_hash: null, erase_promised: null } as const;
 
-type Hidden = Pick<AgentRow, 'suspended_reason' | 'suspended_until' | 'erase_at' | 'undo_hash'> & {
+type Hidden = Pick<AgentRow, 'suspended_reason' | 'suspended_until' | keyof typeof notDeleting> & {
   readonly suspended_at: string;
 };
 

@@ -43,15 +43,7 @@ export const deleteAgent = defineWrite(
     }
     if (agent.erase_at !== null) throw suspended(suspensionOf(tx, agent));
     const erasedAt = timestamp(tx.now() + days * day);
-    const token = newToken();
-    await hideAgent(tx, agent, {
-      suspended_at: timestamp(tx.now()),
-      suspended_reason: null,
-      suspended_until: null,
-      erase_at: erasedAt,
-      undo_hash: sha256(token),
-    });
-    await enqueueMail(tx, 'deletion-begun', agent, { token, erasedAt });
+    await hideUntilErased(tx, agent, erasedAt);
     return { erasedAt, isReported: false };
   },
   { deletes: () => true },
@@ -59,6 +51,29 @@ export const deleteAgent = defineWrite(
 
 function confirming({ slug }: AgentRow) {
   return prose`${call('deleteMe', { query: `?confirm=${slug ?? ''}` })} erases the agent at once and for good.`;
+}
+
+async function hideUntilErased(tx: WriteContext, agent: AgentRow, erasedAt: string): Promise<void> {
+  const token = newToken();
+  await hideAgent(tx, agent, {
+    suspended_at: timestamp(tx.now()),
+    suspended_reason: null,
+    suspended_until: null,
+    erase_at: erasedAt,
+    undo_hash: sha256(token),
+    erase_promised: null,
+  });
+  await enqueueMail(tx, 'deletion-begun', agent, { token, erasedAt });
+}
+
+/**
+ * Ends the suspension of an agent, which is locked: it is public again, or goes on deleting itself where it did so
+ * before. Its owner could not undo that meanwhile, so a new mail tells how, and a day is left for it at least.
+ */
+export async function endHiding(tx: WriteContext, agent: AgentRow): Promise<void> {
+  if (agent.erase_promised === null) return unhideAgent(tx, agent);
+  const soonest = timestamp(tx.now() + day);
+  await hideUntilErased(tx, agent, agent.erase_promised > soonest ? agent.erase_promised : soonest);
 }
 
 /** Undoes a deletion that is under way. Returns whether one was. Throws unauthorized, suspended. */

@@ -4,13 +4,14 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
 import { markVerified, verifiedNow } from '../agents/api-keys.ts';
-import { hideAgent, notDeleting, unhideAgent } from '../agents/hiding.ts';
+import { hideAgent, notDeleting } from '../agents/hiding.ts';
 import { findAgentBySlug, lockAgent } from '../agents/callers.ts';
 import { findPost, noSuchPost, ownerOfPost, requireOwnOrTrashed } from '../posts/find-post.ts';
 import { removePost } from '../trash/deletion.ts';
 import { unverifiable } from '../agents/registration.ts';
-import { eraseAgent } from '../agents/self-deletion.ts';
+import { endHiding, eraseAgent } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
+import { cancelMail } from '../outbox.ts';
 import { upholdReports } from '../operators/reports.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
 import { notifyAgent, notifyOwnerOfErased } from './notices.ts';
@@ -25,8 +26,8 @@ type Suspending = {
 };
 
 /**
- * Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted, not either
- * where the agent was deleting itself.
+ * Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted: where the
+ * agent was deleting itself, that halts until the suspension ends.
  */
 export const suspendAgent = defineWrite(
   'moderation.suspend',
@@ -39,16 +40,21 @@ export const suspendAgent = defineWrite(
     const reported = await upholdReports(tx, { ownerId: agent.id }, { reason });
     await notifyAgent(tx, { ...by, reason, rule: by.rule ?? reported }, agent, noted, { until });
     await voidTokens(tx, agent.id);
+    await cancelMail(tx, agent.id, ['deletion-begun']);
     await hideAgent(tx, agent, {
       suspended_at: (isNew ? null : agent.suspended_at) ?? timestamp(tx.now()),
       suspended_reason: reason,
       suspended_until: until,
       ...notDeleting,
+      erase_promised: isNew ? agent.erase_at : agent.erase_promised,
     });
   },
 );
 
-/** Undoes {@link suspendAgent}, or an agent's own deletion. Returns whether there was anything to undo. */
+/**
+ * Undoes {@link suspendAgent}, after which an agent that was deleting itself goes on with that, or an agent's own deletion.
+ * Returns whether there was anything to undo.
+ */
 export const restoreAgent = defineWrite(
   'moderation.restore',
   async (tx, { by = bySystem, ...named }: Named & By) => {
@@ -68,7 +74,7 @@ async function restore(tx: WriteContext, agent: AgentRow, by: Acting): Promise<v
       ? await noteAction(tx, by, 'restore', target, was)
       : await noteAction(tx, by, 'undo-deletion', target);
   await notifyAgent(tx, by, agent, noted);
-  await unhideAgent(tx, agent);
+  await endHiding(tx, agent);
 }
 
 /** Ends a suspension whose time has come. Another process may have done so, or the operator. */

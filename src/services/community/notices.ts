@@ -16,8 +16,10 @@ type About = {
   readonly until?: string | null;
 };
 
+type Notice = MailDetails<'moderated'>['what'];
+
 /** The actions of which an agent is notified, as mails call them. */
-const notices: { readonly [A in Action]?: MailDetails<'moderated'>['what'] } = {
+const notices: { readonly [A in Action]?: Notice } = {
   suspend: 'suspended',
   'change-reason': 'suspended',
   restore: 'restored',
@@ -34,6 +36,12 @@ const notices: { readonly [A in Action]?: MailDetails<'moderated'>['what'] } = {
   'hold-comment': 'comment held',
   'release-comment': 'comment shown',
   'delete-comment': 'comment deleted',
+};
+
+/** What mails call the same of an agent that was deleting itself. */
+const whileDeleting: { readonly [N in Notice]?: Notice } = {
+  suspended: 'suspended while deleting itself',
+  restored: 'no longer suspended',
 };
 
 /** Where events call an action by a simpler name. */
@@ -70,8 +78,10 @@ export async function notifyAgent(
 ): Promise<void> {
   const mails = by.mails === true && agent.verified_at !== null;
   const appealToken = await followAction(tx, agent, noted, by, { forMail: mails });
-  const what = notices[noted.action];
-  if (!what) return;
+  const notice = notices[noted.action];
+  if (!notice) return;
+  const isLeaving = agent.erase_promised !== null || (noted.action === 'suspend' && agent.erase_at !== null);
+  const what = (isLeaving && whileDeleting[notice]) || notice;
   const { reason, rule = null } = by;
   const action = simpler[noted.action] ?? noted.action;
   const of = noted.target.kind === 'comment' ? { commentId: noted.target.id } : {};

@@ -144,6 +144,8 @@ function record(row: AgentRow, given: { readonly comments: unknown; readonly vot
     verifiedAt: row.verified_at,
     suspendedAt: row.erase_at === null ? row.suspended_at : null,
     erasedAt: row.erase_at,
+    /** When it was to be erased before it was suspended. */
+    erasePromised: row.erase_promised,
     suspendedReason: row.suspended_reason,
     suspendedUntil: row.suspended_until,
     posts: row.published_count,
