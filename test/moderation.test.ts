@@ -90,6 +90,28 @@ describeInstances('a suspension with an end', {}, (the, variant) => {
     assert.deepEqual((await state())[0], [true, until, false]);
   });
 
+  test('ends also where that of another agent cannot be ended', async () => {
+    const [stuck, agent] = [await newAgent(), await newAgent()];
+    await suspend(stuck.slug, inHours(1));
+    await suspend(agent.slug, inHours(2));
+    the().clock.advance(2 * hour);
+    const ctx = the().ctx();
+    const write: typeof ctx.engine.write = async (what, input, ...more) => {
+      if (JSON.stringify(input).includes(stuck.id)) throw new Error('stuck');
+      return ctx.engine.write(what, input, ...more);
+    };
+    await assert.rejects(
+      endSuspensions({ ...ctx, engine: { ...ctx.engine, write } }, async () => true),
+      new RegExp(`${stuck.id}: stuck`),
+    );
+    const { listed_at } = await ctx.db
+      .selectFrom('agents')
+      .select('listed_at')
+      .where('id', '=', agent.id)
+      .executeTakeFirstOrThrow();
+    assert.notEqual(listed_at, null);
+  });
+
   test('takes nothing off the number of blogs where its agent has none yet', async () => {
     const { agent } = await the()
       .client()

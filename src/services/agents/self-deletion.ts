@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
@@ -11,6 +12,7 @@ import { addAllToCommentCounts } from '../community/engagement.ts';
 import { takeOutVotes } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
+import { doEach, type Between } from '../upkeep/one-by-one.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { addBlogToTotals, blogChanged, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
 import { hideAgent, unhideAgent } from './hiding.ts';
@@ -101,28 +103,31 @@ export async function agentDeleting({ db }: ReadContext, token: string): Promise
   throw new AppError('not_found', 'This link undoes nothing: it was used, is too old, or was never sent.');
 }
 
-/** Agents of which one look erases so many: each may hold thousands of posts. */
+/** Agents that one query looks for. */
 const agentsAtOnce = 10;
 
 /**
  * Erases agents that deleted themselves long enough ago. Any number of processes may do it. One that cannot be erased
  * holds up no other, and is thrown at the end.
  */
-export async function eraseDue(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  const due = await ctx.db
-    .selectFrom('agents')
-    .select('id')
-    .where('erase_at', '<=', timestamp(ctx.now()))
-    .orderBy('erase_at')
-    .limit(agentsAtOnce)
-    .execute();
-  const failures: unknown[] = [];
-  for (const { id } of due) {
-    await ctx.engine.write(eraseDeleted, { agentId: id }).catch((error: unknown) => failures.push(error));
-    if (!(await between())) break;
-  }
-  if (failures.length > 0) throw failures[0];
+export async function eraseDue(ctx: Context, between: Between): Promise<void> {
+  const now = timestamp(ctx.now());
+  const read = async (after: Due | null) =>
+    ctx.db
+      .selectFrom('agents')
+      .select(['id', 'erase_at'])
+      .where('erase_at', '<=', now)
+      .$if(after !== null, (agents) =>
+        agents.where(sql<boolean>`(erase_at, id) > (${after?.erase_at}, ${after?.id})`),
+      )
+      .orderBy('erase_at')
+      .orderBy('id')
+      .limit(agentsAtOnce)
+      .execute();
+  await doEach<Due>(read, ({ id }) => ctx.engine.write(eraseDeleted, { agentId: id }), between);
 }
+
+type Due = Pick<AgentRow, 'id' | 'erase_at'>;
 
 export const eraseDeleted = defineWrite(
   'agents.erase',

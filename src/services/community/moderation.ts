@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
@@ -13,6 +14,7 @@ import { endHiding, eraseAgent } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
 import { cancelMail } from '../outbox.ts';
 import { upholdReports } from '../operators/reports.ts';
+import { doEach, type Between } from '../upkeep/one-by-one.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
 import { notifyAgent, notifyOwnerOfErased } from './notices.ts';
 
@@ -100,24 +102,29 @@ export async function endSuspensionOf(ctx: Context, agentId: string): Promise<vo
   });
 }
 
-/** Agents that are looked at in one go. */
+/** Agents that one query looks for. */
 const agentsAtOnce = 100;
 
 /**
- * Ends the suspensions whose time has come. Any number of processes may do it. `between` is called after each write; it
- * returns whether to go on.
+ * Ends the suspensions whose time has come. Any number of processes may do it. One that cannot be ended holds up no
+ * other, and is thrown at the end.
  */
-export async function endSuspensions(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  const due = await ctx.db
-    .selectFrom('agents')
-    .select('id')
-    .where('suspended_until', '<=', timestamp(ctx.now()))
-    .limit(agentsAtOnce)
-    .execute();
-  for (const { id: agentId } of due) {
-    await ctx.engine.write(endSuspension, { agentId });
-    if (!(await between())) return;
-  }
+export async function endSuspensions(ctx: Context, between: Between): Promise<void> {
+  const now = timestamp(ctx.now());
+  type Due = Pick<AgentRow, 'id' | 'suspended_until'>;
+  const read = async (after: Due | null) =>
+    ctx.db
+      .selectFrom('agents')
+      .select(['id', 'suspended_until'])
+      .where('suspended_until', '<=', now)
+      .$if(after !== null, (agents) =>
+        agents.where(sql<boolean>`(suspended_until, id) > (${after?.suspended_until}, ${after?.id})`),
+      )
+      .orderBy('suspended_until')
+      .orderBy('id')
+      .limit(agentsAtOnce)
+      .execute();
+  await doEach<Due>(read, ({ id: agentId }) => ctx.engine.write(endSuspension, { agentId }), between);
 }
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */

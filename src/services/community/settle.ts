@@ -1,7 +1,10 @@
+import { sql } from 'kysely';
 import type { Context, WriteContext } from '../../context.ts';
+import type { AgentRow } from '../../db/tables.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { nameKey } from '../../rules/text.ts';
 import { countComments } from '../limits/quota.ts';
+import { doEach, throwFirst, type Between, type Failures } from '../upkeep/one-by-one.ts';
 import { mailboxKeyOf, settleVotes } from './votes.ts';
 
 /** Agents that one write looks at. */
@@ -12,25 +15,40 @@ const agentsAtOnce = 200;
  * or whose blogs are a day old by now. Any number of processes may do it, and any of them may crash. `between` is
  * called after each write, to let others go first; it returns whether to go on.
  */
-export async function settleCommunity(ctx: Context, between: () => Promise<boolean>): Promise<void> {
+export async function settleCommunity(ctx: Context, between: Between): Promise<void> {
+  const failures: Failures = new Map();
+  let goesOn = true;
+  const asked = async () => (goesOn = await between());
+  for (const step of [sortAllNames, countAll, settleAllVotes])
+    if (goesOn) await step(ctx, asked).catch((error: unknown) => failures.set(step.name, error));
+  throwFirst(failures);
+}
+
+async function sortAllNames(ctx: Context, between: Between): Promise<void> {
   for (let more = (await unsortedAgents(ctx.db).select('id').limit(1).execute()).length > 0; more;) {
     more = await ctx.engine.write(sortNames, null);
     if (!(await between())) return;
   }
+}
+
+async function countAll(ctx: Context, between: Between): Promise<void> {
   while (await hasUncounted(ctx)) {
     await ctx.engine.write(countUncounted, null);
     if (!(await between())) return;
   }
-  do {
-    for (let due = await agentsDue(ctx); due.length > 0; due = await agentsDue(ctx)) {
-      for (const agentId of due) {
-        for (let more = true; more;) {
-          more = await ctx.engine.write(settleVotes, { agentId });
-          if (!(await between())) return;
-        }
-      }
-    }
-  } while (await findUncountedVotes(ctx));
+}
+
+async function settleAllVotes(ctx: Context, between: Between): Promise<void> {
+  while (await findUncountedVotes(ctx)) if (!(await between())) return;
+  let goesOn = true;
+  const settle = async ({ id: agentId }: Due) => {
+    while ((await ctx.engine.write(settleVotes, { agentId })) && (goesOn &&= await between()));
+  };
+  await doEach<Due>(
+    (after) => agentsDue(ctx, after),
+    settle,
+    async () => goesOn && between(),
+  );
 }
 
 async function hasUncounted({ db }: Context): Promise<boolean> {
@@ -83,14 +101,20 @@ export const countUncounted = defineWrite('community.count', async (tx) => {
   }
 });
 
-async function agentsDue(ctx: Context): Promise<string[]> {
-  const due = await ctx.db
+type Due = Pick<AgentRow, 'id' | 'votes_due'>;
+
+async function agentsDue(ctx: Context, after: Due | null): Promise<Due[]> {
+  return ctx.db
     .selectFrom('agents')
-    .select('id')
+    .select(['id', 'votes_due'])
     .where('votes_due', '<=', timestamp(ctx.now()))
+    .$if(after !== null, (agents) =>
+      agents.where(sql<boolean>`(votes_due, id) > (${after?.votes_due}, ${after?.id})`),
+    )
+    .orderBy('votes_due')
+    .orderBy('id')
     .limit(agentsAtOnce)
     .execute();
-  return due.map(({ id }) => id);
 }
 
 /** Makes votes due that processes of an earlier release have stored meanwhile. Returns whether there were any. */

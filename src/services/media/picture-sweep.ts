@@ -15,16 +15,21 @@ const filesAtOnce = 20;
  */
 export async function sweepFiles(ctx: Context, between: () => Promise<boolean>): Promise<void> {
   const pictures = createPictureStore(ctx.config.media.dir);
+  let failed: string | null = null;
   try {
     await pictures.removeDrafts(ctx.now() - orphansKeptFor);
     for await (const hashes of pictures.all()) {
       const unknown = await unknownFiles(ctx, hashes);
-      for (let at = 0; at < unknown.length; at += filesAtOnce)
-        await ctx.engine.write(removeUnknown, { hashes: unknown.slice(at, at + filesAtOnce) });
+      for (let at = 0; at < unknown.length; at += filesAtOnce) {
+        const some = unknown.slice(at, at + filesAtOnce);
+        const reason = await ctx.engine.write(removeUnknown, { hashes: some });
+        failed ??= reason;
+      }
       const left = await leftFiles(ctx, hashes);
       if (left.length > 0) await ctx.engine.write(noteLeft, { hashes: left });
-      if (!(await between())) return;
+      if (!(await between())) break;
     }
+    if (failed !== null) ctx.log.warn({ reason: failed }, 'files of pictures were not removed');
   } catch (error) {
     // No picture was ever stored, or the disk is not there: whoever uses the folder says so.
     if (errorCode(error) === undefined) throw error;
@@ -126,16 +131,25 @@ async function removeIfOrphaned(tx: WriteContext, sha256: string, due: string): 
   return null;
 }
 
-/** Removes old files of which the database says nothing: of a backup that is older than they are. */
+/**
+ * Removes old files of which the database says nothing: of a backup that is older than they are. Returns why the first was
+ * not removed that could not be: it holds up no other.
+ */
 export const removeUnknown = defineWrite(
   'media.remove-unknown',
-  async (tx, { hashes }: { hashes: readonly string[] }) => {
+  async (tx, { hashes }: { hashes: readonly string[] }): Promise<string | null> => {
+    let failed: string | null = null;
     for (const sha256 of hashes.toSorted()) {
       await tx.lock(pictureLock(sha256));
       const blob = tx.db.selectFrom('media_blobs').select('sha256').where('sha256', '=', sha256);
-      if ((await blob.executeTakeFirst()) === undefined && !(await isShown(tx, sha256)))
+      if ((await blob.executeTakeFirst()) !== undefined || (await isShown(tx, sha256))) continue;
+      try {
         removePicture(tx.config.media.dir, sha256, tx.now() - orphansKeptFor);
+      } catch (error) {
+        failed ??= errorMessage(error);
+      }
     }
+    return failed;
   },
   { deletes: () => true },
 );

@@ -2,6 +2,7 @@ import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { inOrder, type SortKey } from '../lists/paging.ts';
+import { throwFirst, type Between, type Failures } from '../upkeep/one-by-one.ts';
 import { indexPost } from './post-store.ts';
 
 /** Posts that one write indexes again, and bytes of their contents, unless one has more: others wait meanwhile. */
@@ -29,22 +30,33 @@ export async function noteRenamed(tx: WriteContext, agentId: string): Promise<vo
 
 /**
  * Makes posts findable by the names that their agents have now. Agents take turns, as one that is renamed again and
- * again comes to no end. Stops when `between`, called after each write, says so.
+ * again comes to no end; one that fails holds up no other, and is thrown at the end. Stops when `between` says so.
  */
-export async function indexRenamed(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  const first = () => nextRenamed(ctx, '');
-  for (let id = await first(); id !== null; id = (await nextRenamed(ctx, id)) ?? (await first())) {
-    await ctx.engine.write(indexSomeRenamed, { agentId: id });
-    if (!(await between())) return;
+export async function indexRenamed(ctx: Context, between: Between): Promise<void> {
+  const failures: Failures = new Map();
+  const next = (after: string) => nextRenamed(ctx, after, failures);
+  for (let id = await next(''); id !== null; id = (await next(id)) ?? (await next(''))) {
+    const agentId = id;
+    const write = ctx.engine.write(indexSomeRenamed, { agentId });
+    await write.catch((error: unknown) => failures.set(agentId, error));
+    if (!(await between())) break;
   }
+  throwFirst(failures);
 }
 
-async function nextRenamed({ db }: ReadContext, after: string): Promise<string | null> {
+async function nextRenamed({ db }: ReadContext, after: string, failures: Failures): Promise<string | null> {
   const noted = await db
     .selectFrom('meta')
     .select('key')
     .where('key', '>', prefix + after)
     .where('key', '<', 'renamed;')
+    .$if(failures.size > 0, (rows) =>
+      rows.where(
+        'key',
+        'not in',
+        Array.from(failures.keys(), (id) => prefix + id),
+      ),
+    )
     .orderBy('key')
     .limit(1)
     .executeTakeFirst();

@@ -6,6 +6,7 @@ import { blogChanged, lockAgent } from '../agents/callers.ts';
 import { beginToSettle } from '../agents/hiding.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
 import { notifyAgent } from '../community/notices.ts';
+import { doEach, type Between } from '../upkeep/one-by-one.ts';
 
 const day = 24 * 3_600_000;
 
@@ -106,25 +107,21 @@ async function probationFacts({ db }: ReadContext, agentId: string): Promise<Pro
 const agentsAtOnce = 200;
 
 /**
- * Ends the probations that have come to their end. Any number of processes may do it, and any of them may crash. `between`
- * is called after each write, to let others go first; it returns whether to go on.
+ * Ends the probations that have come to their end. Any number of processes may do it, and any of them may crash. One that
+ * cannot be ended holds up no other, and is thrown at the end.
  */
-export async function endProbations(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  for (let after = ''; ;) {
-    const due = await newcomersSince(ctx, after);
-    for (const agentId of due) {
-      await ctx.engine.write(endProbation, { agentId });
-      if (!(await between())) return;
-    }
-    if (due.length < agentsAtOnce) return;
-    after = due.at(-1) ?? '';
-  }
+export async function endProbations(ctx: Context, between: Between): Promise<void> {
+  await doEach<{ id: string }>(
+    (after) => newcomersSince(ctx, after?.id ?? ''),
+    ({ id: agentId }) => ctx.engine.write(endProbation, { agentId }),
+    between,
+  );
 }
 
 /** Newcomers that have had a post for long enough, and no upheld report, in the order of ids. */
-async function newcomersSince(ctx: Context, after: string): Promise<string[]> {
+async function newcomersSince(ctx: Context, after: string): Promise<{ id: string }[]> {
   const since = timestamp(ctx.now() - ctx.config.trust.afterDays * day);
-  const rows = await ctx.db
+  return ctx.db
     .selectFrom('agents')
     .select('id')
     .where('probation', '=', 'new')
@@ -139,5 +136,4 @@ async function newcomersSince(ctx: Context, after: string): Promise<string[]> {
     .orderBy('id')
     .limit(agentsAtOnce)
     .execute();
-  return rows.map(({ id }) => id);
 }

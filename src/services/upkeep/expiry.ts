@@ -10,6 +10,7 @@ import { expireAppeals } from '../operators/appeals.ts';
 import { expireReports } from '../operators/reports.ts';
 import { purgeTrash } from '../trash/trash.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
+import { throwFirst, type Between, type Failures } from './one-by-one.ts';
 
 /** Posts of the trash that are erased in one go, since each may have thousands of comments. */
 const postsAtOnce = 100;
@@ -22,8 +23,6 @@ const eventsKeptFor = 90 * 24 * 3_600_000;
 
 /** Agents whose unread events are counted at once. */
 const agentsAtOnce = 100;
-
-type Between = () => Promise<boolean>;
 
 /**
  * Ends suspensions and probations, and deletes what has been stored for as long as the settings say. Any number of processes may do
@@ -82,23 +81,28 @@ async function purge(ctx: Context, between: Between): Promise<void> {
 
 /** Bounds the inboxes that nobody reads: numbering events drops those beyond the newest. */
 async function dropUnread(ctx: Context, between: Between): Promise<void> {
-  for (let after = ''; ;) {
-    const waiting = await waitingEvents(ctx, after);
-    for (const { agentId, events } of waiting) {
-      if (events <= mostKept) continue;
-      await ctx.engine.write(numberEvents, { agentId });
-      if (!(await between())) return;
+  const failures: Failures = new Map();
+  let goesOn = true;
+  for (let waiting = await waitingEvents(ctx, ''); waiting.length > 0 && goesOn;) {
+    for (const { id: agentId, events } of waiting) {
+      if (events <= mostKept || !goesOn) continue;
+      const write = ctx.engine.write(numberEvents, { agentId });
+      await write.catch((error: unknown) => failures.set(agentId, error));
+      goesOn = await between();
     }
-    if (waiting.length < agentsAtOnce || !(await between())) return;
-    after = waiting.at(-1)?.agentId ?? '';
+    goesOn &&= await between();
+    if (goesOn) waiting = await waitingEvents(ctx, waiting.at(-1)?.id ?? '');
   }
+  throwFirst(failures);
 }
 
+type Waiting = { readonly id: string; readonly events: number };
+
 /** How many events without a number some agents have, in the order of ids. */
-async function waitingEvents({ db }: ReadContext, after: string) {
+async function waitingEvents({ db }: ReadContext, after: string): Promise<Waiting[]> {
   return db
     .selectFrom('inbox')
-    .select((row) => ['agent_id as agentId', row.fn.countAll<number>().as('events')])
+    .select((row) => ['agent_id as id', row.fn.countAll<number>().as('events')])
     .where('seq', 'is', null)
     .where('agent_id', '>', after)
     .groupBy('agent_id')

@@ -1,0 +1,36 @@
+import { errorMessage } from '../../rules/failure.ts';
+
+/** Called after each write, to let others go first. Returns whether to go on. */
+export type Between = () => Promise<boolean>;
+
+/** What could not be done, by id. */
+export type Failures = Map<string, unknown>;
+
+/**
+ * Does what is due, which `read` returns a part at a time, after the last of the part before. One that fails holds up no
+ * other: the first failure is thrown at the end. Stops when `between` says so.
+ */
+export async function doEach<Due extends { readonly id: string }>(
+  read: (after: Due | null) => Promise<readonly Due[]>,
+  work: (due: Due) => Promise<unknown>,
+  between: Between,
+): Promise<void> {
+  const failures: Failures = new Map();
+  let goesOn = true;
+  for (
+    let due = await read(null);
+    due.length > 0 && goesOn;
+    due = goesOn ? await read(due.at(-1) ?? null) : []
+  )
+    for (const one of due) {
+      await work(one).catch((error: unknown) => failures.set(one.id, error));
+      goesOn = await between();
+      if (!goesOn) break;
+    }
+  throwFirst(failures);
+}
+
+/** Throws the first of these, if any, with the id of what it concerns. */
+export function throwFirst(failures: Failures): void {
+  for (const [id, error] of failures) throw new Error(`${id}: ${errorMessage(error)}`, { cause: error });
+}
