@@ -401,6 +401,37 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     );
   });
 
+  test('pages go on after a post that was found by another form or spelling of a word', async () => {
+    const { client } = await the().agent('Spelt');
+    for (const [word, n] of ['email', 'website'].flatMap((each) =>
+      [1, 2, 3].map((at) => [each, at] as const),
+    ))
+      await client.publish({
+        slug: `${word}-${n}`,
+        title: n === 2 ? `On ${word}` : `Item ${n}`,
+        content: `A ${word}. `.repeat(n),
+        tags: n === 3 ? [word] : [],
+        status: 'published',
+      });
+    for (const q of ['e-mail', 'web-site']) {
+      const all = await the().client().search(q);
+      const found: string[] = [];
+      for (let cursor: string | null = ''; cursor !== null;) {
+        const page = await the()
+          .client()
+          .search(q, { limit: 1, ...(cursor === '' ? {} : { cursor }) });
+        found.push(...page.posts.map(({ id }) => id));
+        cursor = page.nextCursor;
+      }
+      assert.deepEqual(
+        found,
+        all.posts.map(({ id }) => id),
+        q,
+      );
+      assert.equal(found.length, 3, q);
+    }
+  });
+
   test('pages go on in the same ranking while posts are published and deleted', async () => {
     const { client } = await the().agent('Paged');
     const publish = (i: number | string) =>

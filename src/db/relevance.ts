@@ -1,13 +1,16 @@
 import type { Clause, SearchQuery } from '../rules/search/search-terms.ts';
 import { isCommonWord } from '../rules/search/english.ts';
 
-/** Weight of a part of a query that occurs in the title, in a tag or the author's name, or often in the text. */
-const titleWeight = 4;
-const tagWeight = 3;
-const oftenWeight = 2;
+/**
+ * Weight of a part of a query that occurs in the title, in a tag or the author's name, or often in the text. All weights
+ * are multiples of four, so that a score is an integer with {@link otherForm} too: cursors hold nothing else.
+ */
+const titleWeight = 16;
+const tagWeight = 12;
+const oftenWeight = 8;
 /** Weight of a title that has all parts of a query in their order, and of one that is nothing else. */
-const inOrderWeight = 3;
-const wholeWeight = 2;
+const inOrderWeight = 12;
+const wholeWeight = 8;
 /** Another form of a word counts for so much of the word itself. */
 const otherForm = 0.75;
 
