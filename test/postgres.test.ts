@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql } from 'kysely';
+import { sql, type CompiledQuery } from 'kysely';
 import { DatabaseError } from 'pg';
 import { loadConfig } from '../src/config/config.ts';
 import { migrations } from '../src/db/migrations/list.ts';
 import { Unreachable } from '../src/db/postgres/postgres.ts';
+import { createServer as createDatabaseServer } from '../src/db/postgres/postgres-server.ts';
 import { postgresStartError } from '../src/db/postgres/postgres-start.ts';
 import { defineWrite, type Ticket } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
@@ -53,6 +54,24 @@ describe('mail on PostgreSQL', () => {
     await whileLocked(ctx, { statement, waiting: 1 }, () => [ctx.engine.write(claimMail, claim)]);
     const rows = await ctx.db.selectFrom('outbox').select(['due_at', 'lease_owner']).execute();
     assert.deepEqual(rows, [{ due_at: null, lease_owner: null }]);
+  });
+});
+
+describe('reads on PostgreSQL', () => {
+  it('of whole texts leave connections for short ones, which wait for none of them', async (t) => {
+    const server = createDatabaseServer(await newDatabase(), { on: true, onEnd: () => undefined });
+    t.after(() => server.end());
+    const reading = (text: string) =>
+      ({ sql: text, parameters: [], query: { kind: 'RawNode' } }) as unknown as CompiledQuery;
+    const slow = reading(`select pg_sleep(0.2), repeat('x', 100000) as text`);
+    let answered = 0;
+    const large = Array.from({ length: 12 }, async () => {
+      await server.large(slow);
+      answered++;
+    });
+    assert.deepEqual(await server.gathered(reading('select 1 as one')), [{ one: 1 }]);
+    assert.ok(answered <= 2, `${answered} came first`);
+    await Promise.all(large);
   });
 });
 

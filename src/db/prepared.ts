@@ -9,9 +9,12 @@ class Slot {
   }
 }
 
+/** Whether rows have the text of a post or its HTML: on PostgreSQL such a read shares no round trip. */
+export type Reading = { readonly large: boolean };
+
 /** How an engine runs built queries, without Kysely's layers. */
 export type Direct = {
-  rows(query: CompiledQuery): readonly unknown[] | Promise<readonly unknown[]>;
+  rows(query: CompiledQuery, how: Reading): readonly unknown[] | Promise<readonly unknown[]>;
   /** Runs a change whose outcome nobody waits for. If it fails, so does what is awaited next, or the transaction. */
   change(query: CompiledQuery): void;
   /** Runs such a change for each of some rows; one of a statement for as many as `queryFor` takes. */
@@ -32,9 +35,10 @@ type Build<Values extends object, Row> = (db: Kysely<Tables>, values: Values) =>
  */
 export function prepared<Values extends object, Row>(
   build: Build<Values, Row>,
+  how: Reading = { large: false },
 ): (db: Kysely<Tables>, values: Values) => Promise<Row[]> {
   const fill = fillable(build);
-  return async (db, values) => (await directOf(db).rows(fill(db, values))) as Row[];
+  return async (db, values) => (await directOf(db).rows(fill(db, values), how)) as Row[];
 }
 
 /** The same for a change that nobody has to wait for: PostgreSQL gets it together with what comes after it. */

@@ -7,6 +7,8 @@ import { Session, type Preparing, type SessionOptions } from './postgres-session
 /** Most connections of one process to a server, besides one for health checks. */
 export const mostWriting = 5;
 const mostReading = 5;
+/** Of those for reads of whole texts, apart from all others: the rows of each may be 4 MiB. */
+const mostLarge = 2;
 /** How long a caller waits for a connection, ms. */
 const connectPatience = 5_000;
 /** How long a health check may take, ms. */
@@ -26,13 +28,16 @@ export type Server = ReturnType<typeof createServer>;
 export function createServer(url: string, preparing: Preparing) {
   const open = () => ({
     watching: createPool(url, { max: 1, patience: askPatience, preparing }),
+    readingLarge: createPool(url, { max: mostLarge, patience: connectPatience, preparing }),
     reading: createPool(url, { max: mostReading, patience: connectPatience, preparing }),
     writing: createPool(url, { max: mostWriting, patience: connectPatience, preparing }),
   });
   let pools = open();
+  const rowsOn = async (pool: SessionPool, query: CompiledQuery): Promise<readonly unknown[]> =>
+    (await using(pool, (session) => session.executeQuery(query))).rows;
   const gathered = createGathering(
     () => pools.reading.take(),
-    async (query) => (await using(pools.reading, (session) => session.executeQuery(query))).rows,
+    (query) => rowsOn(pools.reading, query),
   );
   const { host, pathname } = new URL(url);
   return {
@@ -43,6 +48,8 @@ export function createServer(url: string, preparing: Preparing) {
     pools: () => pools,
     /** Runs a short query together with others: see {@link createGathering}. Throws as {@link readOn}. */
     gathered,
+    /** Runs a query whose rows may be megabytes, few of them at once. Throws as {@link readOn}. */
+    large: (query: CompiledQuery) => rowsOn(pools.readingLarge, query),
     /** Breaks all connections; the next callers get new ones. */
     cut(): void {
       for (const pool of Object.values(pools)) pool.cut();

@@ -111,9 +111,9 @@ function readingDb(read: Reader) {
       return read((server) => readOn<R>(server, query));
     },
     {
-      async rows(query) {
+      async rows(query, { large }) {
         check(query);
-        return read((server) => server.gathered(query));
+        return read((server) => (large ? server.large(query) : server.gathered(query)));
       },
       change: refuse,
       changeRows: refuse,

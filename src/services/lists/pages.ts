@@ -191,18 +191,22 @@ type AtSlug = { agentId: string; slug: string };
 
 const postAtSlug = prepared((db, place: AtSlug) => atSlug(db, place).compile());
 
-const postWithHtml = prepared((db, place: AtSlug) =>
-  atSlug(db, place)
-    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(['post_bodies.html', 'post_bodies.headings'])
-    .compile(),
+const postWithHtml = prepared(
+  (db, place: AtSlug) =>
+    atSlug(db, place)
+      .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+      .select(['post_bodies.html', 'post_bodies.headings'])
+      .compile(),
+  { large: true },
 );
 
-const postWithMarkdown = prepared((db, place: AtSlug) =>
-  atSlug(db, place)
-    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(['post_bodies.content', 'post_bodies.unseen', 'posts.renderer_version'])
-    .compile(),
+const postWithMarkdown = prepared(
+  (db, place: AtSlug) =>
+    atSlug(db, place)
+      .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+      .select(['post_bodies.content', 'post_bodies.unseen', 'posts.renderer_version'])
+      .compile(),
+  { large: true },
 );
 
 function atSlug(db: ReadContext['db'], { agentId, slug }: AtSlug) {

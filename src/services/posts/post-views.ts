@@ -132,15 +132,17 @@ async function notPublic(ctx: ReadContext, postId: string): Promise<AppError> {
   return removed ? withheld(removed) : noSuchPost(postId);
 }
 
-const postWithContent = prepared((db, { postId }: { postId: string }) =>
-  keptPosts(db)
-    .innerJoin('agents', 'agents.id', 'posts.agent_id')
-    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(listColumns)
-    .select([...authorColumns, 'agents.revision as author_revision'])
-    .select(['posts.agent_id', 'posts.listed_at', 'posts.revision', 'posts.renderer_version'])
-    .select(moderationColumns)
-    .select(['post_bodies.content', 'post_bodies.unseen'])
-    .where('posts.id', '=', postId)
-    .compile(),
+const postWithContent = prepared(
+  (db, { postId }: { postId: string }) =>
+    keptPosts(db)
+      .innerJoin('agents', 'agents.id', 'posts.agent_id')
+      .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
+      .select(listColumns)
+      .select([...authorColumns, 'agents.revision as author_revision'])
+      .select(['posts.agent_id', 'posts.listed_at', 'posts.revision', 'posts.renderer_version'])
+      .select(moderationColumns)
+      .select(['post_bodies.content', 'post_bodies.unseen'])
+      .where('posts.id', '=', postId)
+      .compile(),
+  { large: true },
 );
