@@ -18,9 +18,9 @@ describeInstances('a post that the operator keeps from the public', {}, (the, va
     the()
       .ctx()
       .engine.write(moderatePost, { postId, to, by: { ...by, batch } });
-  const page = (url: string) => {
+  const page = (url: string, headers = {}) => {
     const { host, pathname } = new URL(url);
-    return the().call('GET', pathname, { host });
+    return the().call('GET', pathname, { host, headers });
   };
   const read = (id: string, { key }: Partial<TestAgent> = {}, headers = {}) =>
     the().call('GET', `/api/posts/${id}`, { ...(key === undefined ? {} : { key }), headers });
@@ -56,6 +56,16 @@ describeInstances('a post that the operator keeps from the public', {}, (the, va
     let shown = await page(post.url);
     while (shown.status === 200 && Date.now() < until) shown = await page(post.url);
     assert.match(shown.text, /Removed by the operator of this site: sells &lt;b&gt;papers&lt;\/b&gt;/);
+    for (const [path, accept] of [
+      [`${post.url}.md`, '*/*'],
+      [post.url, 'text/markdown'],
+      [post.url, 'application/json'],
+    ] as const) {
+      const other = await page(path, { accept });
+      assert.match(other.text, /Removed by the operator of this site: sells <b>papers<\/b>/, accept);
+      if (accept.endsWith('json'))
+        assert.deepEqual([other.at('code'), other.at('status')], ['withheld', 410]);
+    }
     assert.doesNotMatch(shown.text, /Zanzibar/);
     assert.deepEqual([shown.status, (await page(`${post.url}.md`)).status], [410, 410]);
     for (const who of [{}, bob]) {

@@ -166,23 +166,22 @@ function sendNegotiated(
     .send(representation.body);
 }
 
-const texts = {
-  404: 'Nothing is published at this address. It may be misspelt, or not published yet.',
-  410: 'What was published at this address was deleted, or is suspended.',
-} as const;
-
 /** Says that there is nothing at the address of a page, in the form that the client prefers; `body` is that of people. */
-function sendAbsent(reply: FastifyReply, baseUrl: string, { status, body }: Absent): FastifyReply {
+function sendAbsent(
+  reply: FastifyReply,
+  baseUrl: string,
+  { status, text, code, body }: Absent,
+): FastifyReply {
   const { id, originalUrl, headers } = reply.request;
   const ways = `${baseUrl}/llms.txt lists what there is to read, ${baseUrl}/skill.md what there is to call.`;
   reply.code(status).header('cache-control', 'no-store').header('x-request-id', id);
   if (prefersJson(headers.accept)) {
-    const problem = problemBody(baseUrl, new AppError('not_found', texts[status], { hint: ways }), id);
+    const problem = problemBody(baseUrl, new AppError(code, text, { hint: ways }), id);
     const title = status === 410 ? 'Gone' : problem.title;
     return reply.type('application/problem+json').send(JSON.stringify({ ...problem, title, status }));
   }
   if (prefersMarkdown(headers.accept) || /\.md(?:\?|$)/.test(originalUrl))
-    return reply.type('text/markdown; charset=utf-8').send(`# HTTP ${status}\n\n${texts[status]} ${ways}\n`);
+    return reply.type('text/markdown; charset=utf-8').send(`# HTTP ${status}\n\n${text} ${ways}\n`);
   return reply.type('text/html; charset=utf-8').send(body.toString());
 }
 

@@ -38,8 +38,14 @@ export type Outcome =
   | { readonly kind: 'moved'; readonly url: string }
   | Absent;
 
-/** Nothing there, or no longer, and the page that says so. */
-export type Absent = { readonly kind: 'absent'; readonly status: 404 | 410; readonly body: Markup };
+/** Nothing there, or no longer: in a sentence, as the code that programs know it by, and the page that says so. */
+export type Absent = {
+  readonly kind: 'absent';
+  readonly status: 404 | 410;
+  readonly text: string;
+  readonly code: 'not_found' | 'withheld';
+  readonly body: Markup;
+};
 
 /** A page in one encoding, with all of its headers as `writeHead` takes them. */
 export type Representation = {

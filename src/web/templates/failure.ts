@@ -79,7 +79,7 @@ export function gone(chrome: Chrome, what: keyof typeof reasons, blog: Blog | nu
 
 /** 410: the operator removed what was here; `text` says so, and why. */
 export function removed(chrome: Chrome, text: string, blog: Blog, what = 'post'): Absent {
-  return absent(chrome, blog, { status: 410, title: `This ${what} was removed`, text });
+  return absent(chrome, blog, { status: 410, title: `This ${what} was removed`, text, code: 'withheld' });
 }
 
 const reasons = {
@@ -97,10 +97,12 @@ const reasons = {
   },
 } as const;
 
+type Said = Pick<Absent, 'status' | 'text'> & Partial<Pick<Absent, 'code'>> & { readonly title: string };
+
 function absent(
   chrome: Chrome,
   blog: Blog | null,
-  { status, title, text }: Pick<Absent, 'status'> & { title: string; text: string },
+  { status, title, text, code = 'not_found' }: Said,
 ): Absent {
   const body = layout(chrome, {
     title: `${title} · ${blog?.name ?? chrome.siteName}`,
@@ -121,7 +123,7 @@ function absent(
       </p>
     </section>`,
   });
-  return { kind: 'absent', status, body };
+  return { kind: 'absent', status, text, code, body };
 }
 
 function ways({ baseUrl, discovery }: Chrome): Markup {
