@@ -7,7 +7,7 @@ import { matchesEtag } from '../src/http/etag.ts';
 import { chooseEncoding } from '../src/http/encoding.ts';
 import { prefersMarkdown } from '../src/web/cache/negotiation.ts';
 import { blogPath, parseBlogPath } from '../src/web/addresses.ts';
-import { placesOf, startInstance, type Instance } from './support/instance.ts';
+import { describeInstances, placesOf, startInstance, type Instance } from './support/instance.ts';
 import { open } from './support/pages.ts';
 
 const html = 'text/html; charset=utf-8';
@@ -613,4 +613,19 @@ test('an entity tag is compared weakly and whole', () => {
   for (const header of ['"a"', 'W/"a"', '*', '"b", "a"', '"b",W/"a"'])
     assert.ok(matchesEtag(header, '"a"'), header);
   for (const header of ['a', '"a-br"', '"A"', '"b"', '']) assert.ok(!matchesEtag(header, '"a"'), header);
+});
+
+describeInstances('robots.txt', {}, (the) => {
+  test('keeps crawlers off the page of a mailed link, and off no post or blog that begins like it', async () => {
+    const { rules } = await robotsOf(the().ctx().config.site.baseUrl);
+    assert.deepEqual(rules, ['Allow: /', 'Disallow: /verify$', 'Disallow: /verify?']);
+    if (!the().ctx().config.variant.blogHosts) return;
+    const { blogUrl } = await the().agent('Verifier');
+    assert.deepEqual((await robotsOf(blogUrl)).rules, ['Allow: /']);
+  });
+
+  async function robotsOf(origin: string) {
+    const answer = await open(the(), `${origin}/robots.txt`);
+    return { rules: answer.text.split('\n').filter((line) => /^(?:Dis)?allow:/i.test(line)) };
+  }
 });

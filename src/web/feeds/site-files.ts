@@ -50,12 +50,12 @@ async function writeAll<T>(batches: Batches<T>, write: (item: T) => Markup): Pro
   return new Markup(text);
 }
 
-/** robots.txt: everything may be read. */
-export function robotsText(sitemaps: readonly string[]): string {
+/** robots.txt: everything may be read; of the service's own host all but `closed`, which rules name to their end (RFC 9309). */
+export function robotsText(sitemaps: readonly string[], closed: readonly string[] = []): string {
   const lines = [
     'User-agent: *',
     'Allow: /',
-    'Disallow: /verify',
+    ...closed.map((path) => `Disallow: ${path}`),
     '',
     ...sitemaps.map((url) => `Sitemap: ${url}`),
   ];

@@ -164,7 +164,7 @@ async function robots({ ctx, chrome: { baseUrl } }: Web): Promise<Page> {
     { length: parts },
     (_, at) => `${baseUrl}/sitemap.xml${at === 0 ? '' : `?part=${at + 1}`}`,
   );
-  return { type: 'text', body: robotsText(urls), tags: ['site'] };
+  return { type: 'text', body: robotsText(urls, ['/verify$', '/verify?']), tags: ['site'] };
 }
 
 /** An index of the sitemaps of all blogs, and of our own. Null for a part that does not exist. */
