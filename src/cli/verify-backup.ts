@@ -25,7 +25,7 @@ export type Verified = {
 export async function verifyFile(config: Config, path: string, options: Options): Promise<Verified> {
   const { restoreSqlite } = await import('../db/sqlite/sqlite-copy.ts');
   const { sha256Of } = await import('../platform/checksum.ts');
-  const backup = await fileAt(path);
+  const backup = await fileAt(config, path);
   const scratch = mkdtempSync(join(tmpdir(), 'masthead-verify-'));
   try {
     options.status(`Restoring ${backup} to ${scratch} …`);
@@ -53,19 +53,25 @@ export async function verifyPostgres(config: Config, address: string, options: O
   return { backup: examined.description, sha256: null, ...examined };
 }
 
-async function fileAt(path: string): Promise<string> {
-  const { listBackups } = await import('../db/sqlite/sqlite-backups.ts');
+/** There is nothing to examine, which says nothing of any backup. */
+export class NoBackup extends StartError {}
+
+async function fileAt({ database }: Config, path: string): Promise<string> {
+  const { instanceIn, listBackups } = await import('../db/sqlite/sqlite-backups.ts');
   try {
     if (!statSync(path).isDirectory()) return path;
-    const [newest] = listBackups(path);
+    // Several instances may keep theirs in one folder. One that cannot be read may be this one's.
+    const own = 'file' in database ? instanceIn(database.file) : null;
+    const isOthers = (id: string | null) => own !== null && id !== null && id !== own;
+    const newest = listBackups(path).find((backup) => !isOthers(instanceIn(backup)));
     if (newest !== undefined) return newest;
     const others = readdirSync(path).length;
-    throw new StartError(
-      `There is no backup in ${path}${others > 0 ? ', only other files' : ''}: make one with 'masthead backup --keep 7 ${path}'.`,
+    throw new NoBackup(
+      `There is no backup${own === null ? '' : ' of this service'} in ${path}${others > 0 ? ', only other files' : ''}: make one with 'masthead backup --keep 7 ${path}'.`,
     );
   } catch (error) {
     if (error instanceof StartError) throw error;
-    throw new StartError(
+    throw new NoBackup(
       `${path} cannot be read (${errorMessage(error)}): name a backup, or a folder of them.`,
     );
   }

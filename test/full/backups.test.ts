@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -124,6 +124,17 @@ test('doctor knows what the check of a folder of backups found, until one finds 
   assert.equal(faulty?.state, 'wrong');
   assert.match(faulty?.detail ?? '', /is of no use.*is not what/);
   assert.equal(faulty?.mend, `masthead backup --keep 7 '${folder}' && masthead verify-backup '${folder}'`);
+  // Neither a folder that was mistyped nor the newer backup of another instance says anything of this one's.
+  const mistyped = await masthead(['verify-backup', env.DATA_DIR], env);
+  assert.match(mistyped.stderr, /^There is no backup of this service in /);
+  assert.deepEqual(await found(), faulty);
+  const another = { DATA_DIR: join(fresh(), 'data') };
+  await masthead(['migrate'], another);
+  const newer = await made(folder, another);
+  assert.equal((await masthead(['verify-backup', folder], another)).code, 0);
+  assert.match((await masthead(['verify-backup', folder], env)).stderr, new RegExp(basename(file)));
+  assert.match((await found())?.detail ?? '', /is of no use.*is not what/);
+  rmSync(newer.file);
   // One that is named by itself may be anybody's.
   assert.equal((await masthead(['verify-backup', file], env)).code, 1);
   await made(folder, env);

@@ -71,7 +71,7 @@ export const verifyBackup: Command = {
   operands: ['backup'],
   async run(call) {
     const { loadConfig } = await import('../../config/config.ts');
-    const { verifyFile, verifyPostgres } = await import('../verify-backup.ts');
+    const { NoBackup, verifyFile, verifyPostgres } = await import('../verify-backup.ts');
     const given = call.operand('backup');
     const config = loadConfig(call.env);
     // How the scratch database is set up, such as without fsync, is of no matter.
@@ -81,7 +81,8 @@ export const verifyBackup: Command = {
     const verified = isAddress
       ? await verifyPostgres(config, given, options)
       : await verifyFile(config, resolve(given), options).catch(async (error: unknown) => {
-          if (error instanceof StartError) await noteCheck(config, resolve(given), error.message);
+          if (error instanceof StartError && !(error instanceof NoBackup))
+            await noteCheck(config, resolve(given), error.message);
           throw error;
         });
     if (!isAddress) await noteCheck(config, resolve(given), verified.faults[0] ?? null);

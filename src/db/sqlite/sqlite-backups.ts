@@ -50,6 +50,7 @@ export async function backupInto(
         await writeChecksum(to, sha256);
       },
     });
+    // One that cannot be read is nobody's to remove.
     const older = listBackups(folder).filter((path) => path !== to && instanceIn(path) === copied.instanceId);
     const removed = older.slice(keep - 1);
     // The checksum last: a backup without one would look as if it never had any.
@@ -116,8 +117,8 @@ function unfinished(folder: string, name: string): boolean {
   return end.startsWith('.partial') || (end.startsWith('.sha256') && !existsSync(join(folder, backup)));
 }
 
-/** The instance that a backup is of, or null where it cannot be read: that one is nobody's to remove. */
-function instanceIn(path: string): string | null {
+/** The instance that a database is of, such as a backup, or null where it cannot be read. */
+export function instanceIn(path: string): string | null {
   let database: DatabaseSync | null = null;
   try {
     database = new DatabaseSync(path, { readOnly: true });
