@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
 import { chmod, copyFile, mkdir, open, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { loadConfig } from '../src/config/config.ts';
 import { backupInto, listBackups } from '../src/db/sqlite/sqlite-backups.ts';
@@ -341,4 +344,27 @@ describe('doctor', () => {
       new RegExp(`^wrong +permissions +others may read .*: chmod go= '${env.DATA_DIR}'$`, 'm'),
     );
   });
+});
+
+test('the background check tells damage from what kept it from reading', async () => {
+  const folder = scratchFolder('check');
+  const checked = async (file: string) => {
+    const child = fork(fileURLToPath(new URL('../src/db/sqlite/check-process.ts', import.meta.url)), [file]);
+    const [message] = (await once(child, 'message')) as [{ fault: string | null; failure: string | null }];
+    return message;
+  };
+  const file = join(folder, 'held.db');
+  const holder = openSqlite(file);
+  holder.exec('create table t (a); begin exclusive');
+  const held = await checked(file);
+  holder.exec('rollback');
+  assert.deepEqual([held.fault, /locked/.test(held.failure ?? '')], [null, true]);
+  assert.deepEqual(await checked(file), { fault: null, failure: null });
+  holder.close();
+  const missing = await checked(join(folder, 'missing.db'));
+  assert.deepEqual([missing.fault, /open/.test(missing.failure ?? '')], [null, true]);
+  const other = join(folder, 'other.db');
+  writeFileSync(other, 'no database, '.repeat(100));
+  const { fault, failure } = await checked(other);
+  assert.deepEqual([/not a database/.test(fault ?? ''), failure], [true, null]);
 });

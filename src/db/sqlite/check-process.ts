@@ -1,17 +1,30 @@
 import { DatabaseSync } from 'node:sqlite';
 import { errorMessage } from '../../rules/failure.ts';
 
-// Runs SQLite's quick_check over the file that its argument names, and sends its parent the first fault, or null.
-const database = new DatabaseSync(process.argv[2] ?? '', { readOnly: true });
-const fault = check();
-database.close();
-process.send?.({ fault }, () => process.disconnect());
+/** What is wrong with the file, or why that was not found out: other failures, as of the disk, say nothing of it. */
+export type Checked = { readonly fault: string | null; readonly failure: string | null };
 
-function check(): string | null {
+/** Of SQLite's result codes those that mean damage (https://www.sqlite.org/rescode.html). */
+const corrupt = 11;
+const notADatabase = 26;
+
+// Runs SQLite's quick_check over the file that its argument names, and sends its parent the first fault, or null; or
+// why it could not be run.
+process.send?.(check(process.argv[2] ?? ''), () => process.disconnect());
+
+function check(file: string): Checked {
+  let database: DatabaseSync | undefined;
   try {
+    database = new DatabaseSync(file, { readOnly: true });
     const result = database.prepare('pragma quick_check(1)').get()?.['quick_check'];
-    return result === 'ok' ? null : String(result);
+    return { fault: result === 'ok' ? null : String(result), failure: null };
   } catch (error) {
-    return errorMessage(error);
+    const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
+    const isDamage = code === corrupt || code === notADatabase;
+    return isDamage
+      ? { fault: errorMessage(error), failure: null }
+      : { fault: null, failure: errorMessage(error) };
+  } finally {
+    database?.close();
   }
 }

@@ -11,6 +11,7 @@ import { threadEntry, threadEnv, youngMemory } from '../../platform/thread-entry
 import type { Engine } from '../database.ts';
 import { createWrites, type Outcome } from '../write.ts';
 import { mostOfOwner, mostWaiting, ownerOf, tooManyWrites } from '../write-owners.ts';
+import type { Checked } from './check-process.ts';
 import { createSearchProcesses } from './sqlite-search.ts';
 import { createDiskReserve } from './disk-reserve.ts';
 import { openSqlite, plannedOnce, sqliteFailure, storageFull } from './sqlite.ts';
@@ -225,8 +226,9 @@ function checkInBackground(file: string, log: Log, onFault: (fault: string) => v
 
   const timer = setTimeout(() => {
     child = fork(threadEntry('check'), [file], { execArgv: [], env: threadEnv(), stdio: 'ignore' })
-      .once('message', ({ fault }: { readonly fault: string | null }) => {
+      .once('message', ({ fault, failure }: Checked) => {
         if (fault !== null) onFault(fault);
+        if (failure !== null) report({ failure });
       })
       .once('error', (error) => report({ err: error }))
       .once('exit', (code, signal) => {
