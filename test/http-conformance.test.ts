@@ -134,6 +134,14 @@ describe('a request on the wire', () => {
     });
   }
 
+  for (const path of ['/api/search?q=café', '/api/search?q=two words', '/api/search?q=a\tb', '/ada/日本'])
+    test(`whose address is '${path}' is told to escape it`, async () => {
+      const head = `GET ${path} HTTP/1.1\r\nHost: localhost:${site.port}\r\n\r\n`;
+      const answer = await rawRequest(site.port, head);
+      assert.match(answer, /^HTTP\/1\.1 400 /);
+      assert.match(answer, /"field":"url".*Percent-encode it/);
+    });
+
   test('is followed by the next on its connection, where it was whole', async () => {
     const head = `GET /healthz HTTP/1.1\r\nHost: localhost:${site.port}\r\n`;
     const answer = await rawRequest(site.port, `${head}\r\n${head}\r\n${head}${close}`);

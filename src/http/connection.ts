@@ -74,6 +74,16 @@ function hasUnknownMethod({ code, rawPacket }: Unreadable): boolean {
   return code === 'HPE_INVALID_METHOD' && /^[\w!#$%&'*+.^`|~-]+ [^\s]+(?: HTTP\/1\.[01]\r?$|$)/m.test(line);
 }
 
+/** Whether an address has what must be escaped in one, as some clients send it. */
+function hasUnescapedAddress({ code, rawPacket }: Unreadable): boolean {
+  if (code === 'HPE_INVALID_URL') return true;
+  const line = Buffer.isBuffer(rawPacket) ? rawPacket.toString('latin1', 0, longestLine) : '';
+  return (
+    code === 'HPE_INVALID_CONSTANT' &&
+    /^[A-Z]+ \/\S* .*(?: HTTP\/1\.[01]\r?$|$)/.test(line.split('\n')[0] ?? '')
+  );
+}
+
 /**
  * What answers requests that Node could not read, after which the connection ends. Of those that are closed for being
  * idle thousands may be due at once.
@@ -94,7 +104,12 @@ function answerBroken({ site }: Config, error: Unreadable, socket: Socket): void
   }
   const problem = hasUnknownMethod(error) ? unknownMethod : statuses.get(error.code);
   const [status, title] = problem ?? ([400, 'Bad Request'] as const);
-  const why = error.code === tinyChunks ? tooTiny() : errorOf([status, title]);
+  const why =
+    error.code === tinyChunks
+      ? tooTiny()
+      : hasUnescapedAddress(error)
+        ? unescaped()
+        : errorOf([status, title]);
   const { headers, body } = problemOf(site.baseUrl, [status, title], why);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(
@@ -138,6 +153,17 @@ function problemOf(baseUrl: string, [status, title]: Status, error: AppError) {
     Connection: 'close',
   };
   return { headers, body };
+}
+
+function unescaped(): AppError {
+  return new AppError(
+    'invalid_input',
+    'The address of the request has a character that must be escaped in one.',
+    {
+      errors: [{ field: 'url', message: 'has a space, a control character or a letter beyond ASCII' }],
+      hint: "Percent-encode it, as in /api/search?q=caf%C3%A9; with curl: -G --data-urlencode 'q=café'.",
+    },
+  );
 }
 
 function tooTiny(): AppError {
