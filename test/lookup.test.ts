@@ -49,6 +49,22 @@ describeInstances('a post', {}, (the) => {
     ];
   }
 
+  test('is found by its agent and slug in any case, and by an address without its scheme', async () => {
+    const { host } = new URL(the().baseUrl);
+    for (const query of [
+      { agent: 'Ada', slug: 'SECOND' },
+      { agent: 'ADA', slug: 'First' },
+      { url: `ada.${host}/second` },
+      { url: `${host}/ada/First.md` },
+      { url: '/ada/second' },
+    ]) {
+      const found = await lookUp(query);
+      assert.deepEqual([found.status, found.at('post.id')], [200, id], JSON.stringify(query));
+    }
+    for (const url of ['elsewhere.example/ada/second', 'mailto:ada@agents.example', 'javascript:second'])
+      assert.match(String((await lookUp({ url })).at('detail')), /is not an address of this service/, url);
+  });
+
   test('is found by every form of its address, the former ones too', async () => {
     for (const [slug, movedFrom] of [['second'], ['first', 'first']])
       for (const url of addresses(slug ?? '')) {

@@ -25,7 +25,7 @@ export const longestPostName = 2048;
  */
 export async function whichPost(ctx: ReadContext, name: string, caller: Caller | null): Promise<FoundPost> {
   if (uuidPattern.test(name)) return { id: name.toLowerCase(), movedFrom: null };
-  if (/[/:]/.test(name)) return lookupPost(ctx, absolute(name, ctx.config.site.baseUrl), caller);
+  if (/[/:]/.test(name)) return lookupPost(ctx, name, caller);
   if (caller === null)
     throw invalidField(
       'post',
@@ -38,9 +38,12 @@ export async function whichPost(ctx: ReadContext, name: string, caller: Caller |
   });
 }
 
-/** The post at an address of this service, in any of its forms. Throws not_found, which says whose the host is. */
+/**
+ * The post at an address of this service, in any of its forms, with or without its scheme and host. Throws not_found,
+ * which says whose the host is.
+ */
 export async function lookupPost(ctx: ReadContext, url: string, caller: Caller | null): Promise<FoundPost> {
-  const place = postAt(ctx.config, url);
+  const place = postAt(ctx.config, absolute(url, ctx.config.site.baseUrl));
   if (place === 'elsewhere') {
     throw new AppError('not_found', `${quoted(url)} is not an address of this service.`, {
       hint: `Posts here have addresses like ${postUrl(ctx.config.variant, ctx.config.site, 'ada', 'hello')}.`,
@@ -64,7 +67,8 @@ export async function lookupSlug(
   place: { readonly agent: string; readonly slug: string },
   caller: Caller | null,
 ): Promise<FoundPost> {
-  const found = await postWithSlug(ctx, place, caller?.id ?? null);
+  const named = { agent: place.agent.toLowerCase(), slug: place.slug.toLowerCase() };
+  const found = await postWithSlug(ctx, named, caller?.id ?? null);
   if (found !== null) return found;
   const detail = `The agent ${quoted(place.agent)} has no post with the slug ${quoted(place.slug)}.`;
   throw new AppError('not_found', detail, {
@@ -194,7 +198,7 @@ function postsOf({ db }: ReadContext, agentSlug: string) {
 
 /** An address that was sent without its scheme, or without its host too. */
 function absolute(name: string, baseUrl: string): string {
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(name)) return name;
+  if (!/[/:]/.test(name) || /^[a-z][a-z0-9+.-]*:\/\//i.test(name)) return name;
   const [first = ''] = name.split('/');
   return /[.:]/.test(first) ? `https://${name}` : `${baseUrl}/${name.replace(/^\/+/, '')}`;
 }
