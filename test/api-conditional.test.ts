@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { featurePost, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
+import { entityTagFault } from '../src/services/preconditions.ts';
 import { rerenderAll } from '../src/services/upkeep/rerender.ts';
 import { onDatabase } from './support/on-database.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
@@ -188,4 +189,11 @@ describeInstances('conditional calls', {}, (the, variant) => {
     assert.equal(none.headers['www-authenticate'], 'Bearer realm="masthead"');
     assertProblem(await the().call('POST', '/api/verify', { body: { token: 'unknown' } }), 'invalid_token');
   });
+});
+
+test('a list of entity tags may have empty members, and no bare words', () => {
+  for (const value of ['"3b7f0a9c-4.1",', ', W/"x" ,, 3b7f0a9c-4.1', '*', '"a", "b"'])
+    assert.equal(entityTagFault(value), null, value);
+  for (const value of ['tag', 'x, "a"', '', ',', '*, "a"', '"a" "b"'])
+    assert.match(entityTagFault(value) ?? 'accepted', /^must be an ETag/, value);
 });

@@ -35,14 +35,21 @@ function failed(detail: string, etag: string, hint?: string): AppError {
   return new AppError('precondition_failed', detail, { etag, ...(hint === undefined ? {} : { hint }) });
 }
 
-/** What is wrong with a list of entity tags (RFC 9110, 13.1.1); one of ours may lack its quotes. Null if nothing. */
+/** Stands for a tag in quotes; no header can have it. */
+const quotedTag = '\u0000';
+
+/**
+ * What is wrong with a list of entity tags (RFC 9110, 13.1.1); one of ours may lack its quotes, and members may be empty
+ * (5.6.1.2). Null if nothing.
+ */
 export function entityTagFault(value: string): string | null {
   const members = value
-    .replace(/(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/gi, 'tag')
+    .replace(/(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/gi, quotedTag)
     .split(',')
-    .map((member) => member.trim());
-  const isTag = (member: string) => /^(?:tag|[0-9a-f]{8}-\d+(?:\.\d+)?)$/.test(member);
-  if (members.every(isTag) || value.trim() === '*') return null;
+    .map((member) => member.trim())
+    .filter((member) => member !== '');
+  const isTag = (member: string) => member === quotedTag || /^[0-9a-f]{8}-\d+(?:\.\d+)?$/.test(member);
+  if ((members.length > 0 && members.every(isTag)) || value.trim() === '*') return null;
   return 'must be an ETag as an answer gave it, such as "3b7f0a9c-4.1" with its quotes, or *';
 }
 
