@@ -235,6 +235,8 @@ test('an unusable value is a fault that names the setting, the problem and an ex
   const cases: [env: Record<string, string>, fault: RegExp][] = [
     [{ PORT: '65536' }, /^PORT is "65536", not a whole number from 0 to 65535\. Example: PORT=3000$/],
     [{ PORT: '3e3' }, /^PORT is "3e3"/],
+    [{ SITE_LANG: 'english' }, /^SITE_LANG is "english", which is not a BCP 47 language tag/],
+    [{ SITE_LANG: 'de_AT' }, /^SITE_LANG is "de_AT", which is not a BCP 47/],
     [{ PORT: '0x50' }, /^PORT is "0x50"/],
     [{ HOST: '127.0.0.1:80' }, /^HOST is .* not an address or a host name/],
     [{ HOST: '[::1]' }, /^HOST is .*no brackets/],

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { trustProxyFault } from '../rules/client-address.ts';
 import { domainOf, parseEmail } from '../rules/email.ts';
 import { canonicalHost, isLoopback } from '../rules/hosts.ts';
+import { canonicalLanguage, languageTagFault } from '../rules/text/language-tags.ts';
 import { settingValue } from '../rules/text.ts';
 import { variants, type Variant } from '../variant.ts';
 import { parseSender, parseSmtpUrl, urlEncoding } from './mail-settings.ts';
@@ -72,12 +73,10 @@ export function readLine(given: Given, longest: number): string | null {
 
 export function readLanguage(given: Given): string {
   const tag = given.text() ?? 'en';
-  try {
-    return Intl.getCanonicalLocales(tag)[0] ?? 'en';
-  } catch {
-    given.refuse(`is ${settingValue(tag)}, not a language tag`);
-    return 'en';
-  }
+  const fault = languageTagFault(tag);
+  if (fault === null) return canonicalLanguage(tag);
+  given.refuse(`is ${settingValue(tag)}, which ${fault}`);
+  return 'en';
 }
 
 /** One plain e-mail address. */
