@@ -133,7 +133,7 @@ describeInstances('a suspension with an end', {}, (the, variant) => {
   test('is a day, a time or a while of the command', async () => {
     const dan = await newAgent();
     const command = (until: string) => ['agents', 'suspend', dan.slug, '--reason', 'ads', '--until', until];
-    for (const bad of ['2020-01-01', 'tomorrow', '0d', '7', '1m']) {
+    for (const bad of ['2020-01-01', 'tomorrow', '0d', '7', '1m', '2999-02-29', '2999-04-31T10:00Z']) {
       const { code, stderr } = await admin(the(), {}, ...command(bad));
       assert.deepEqual([code, /--until is a day or time to come/.test(stderr)], [2, true], stderr);
     }

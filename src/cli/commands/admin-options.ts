@@ -3,6 +3,7 @@ import { userInfo } from 'node:os';
 import { readStandardInput } from '../../../client/src/commands/standard-input.ts';
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
 import { parseEmail } from '../../rules/email.ts';
+import { isRealDay } from '../../rules/text/times.ts';
 import type { Acting } from '../../services/community/audit.ts';
 import type { AgentFilter } from '../../services/community/operator-lists.ts';
 
@@ -100,7 +101,7 @@ export function readUntil(call: Call, command: string): (now: number) => string 
 /** Epoch ms of a day, or of a time with its zone; NaN for what is neither. */
 function timeOf(given: string): number {
   const isTime = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/.test(given);
-  return isTime ? Date.parse(given) : Number.NaN;
+  return isTime && isRealDay(given.slice(0, 10)) ? Date.parse(given) : Number.NaN;
 }
 
 /** The time of {@link sinceOption} as rows have it; undefined where it was not given. Throws UsageError. */

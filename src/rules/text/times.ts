@@ -26,8 +26,8 @@ function parseTime(value: string): { readonly at: number; readonly hasZone: bool
 const dateForm =
   /^(\d{4}-\d\d-\d\d)(?:[Tt ]((?:[01]\d|2[0-3]):[0-5]\d)(?::([0-5]\d(?:\.\d{1,9})?))?([Zz]|([+ -])((?:[01]\d|2[0-3])):?([0-5]\d))?)?$/;
 
-/** Date.parse takes the 30th of February for the 2nd of March. */
-function isRealDay(date: string): boolean {
+/** Whether a day, as `2026-02-28`, exists: Date.parse takes the 30th of February for the 2nd of March. */
+export function isRealDay(date: string): boolean {
   const midnight = new Date(`${date}T00:00:00Z`);
   return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date);
 }
