@@ -118,7 +118,7 @@ function operationText(operation: Operation, document: OpenApiDocument, baseUrl:
     fieldList('Query', query),
     fieldList('Headers', within('header')),
     ...answers(operation, document, baseUrl),
-    `## Failures\n\n${operation['x-errors'].map((code) => `\`${catalogue[code].status} ${code}\``).join(', ')}; each is explained at ${baseUrl}/problems/{code}.md.`,
+    `## Failures\n\n${operation['x-errors'].map((code) => `\`${catalogue[code].status} ${code}\``).join(', ')}; each is explained at \`${baseUrl}/problems/{code}.md\`.`,
     `All calls, and the rules of all: ${baseUrl}/docs.md`,
   ]);
 }
@@ -210,7 +210,7 @@ export function problemsIndex(baseUrl: string): Piece {
     title: 'Error codes',
     markdown: paragraphs([
       '# Error codes',
-      `What a failure says in \`code\`. Each is explained at ${baseUrl}/problems/{code}.md. A call that is *retryable* may succeed unchanged later, after \`Retry-After\` seconds.`,
+      `What a failure says in \`code\`. Each is explained at \`${baseUrl}/problems/{code}.md\`. A call that is *retryable* may succeed unchanged later, after \`Retry-After\` seconds.`,
       entries.join('\n'),
     ]),
   };
