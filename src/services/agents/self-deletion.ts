@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
@@ -12,7 +11,7 @@ import { addAllToCommentCounts } from '../community/engagement.ts';
 import { takeOutVotes } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
-import { doEach, type Between } from '../upkeep/one-by-one.ts';
+import { agentsDue, doEach, type Between } from '../upkeep/one-by-one.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { addBlogToTotals, blogChanged, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
 import { hideAgent, unhideAgent } from './hiding.ts';
@@ -111,23 +110,9 @@ const agentsAtOnce = 10;
  * holds up no other, and is thrown at the end.
  */
 export async function eraseDue(ctx: Context, between: Between): Promise<void> {
-  const now = timestamp(ctx.now());
-  const read = async (after: Due | null) =>
-    ctx.db
-      .selectFrom('agents')
-      .select(['id', 'erase_at'])
-      .where('erase_at', '<=', now)
-      .$if(after !== null, (agents) =>
-        agents.where(sql<boolean>`(erase_at, id) > (${after?.erase_at}, ${after?.id})`),
-      )
-      .orderBy('erase_at')
-      .orderBy('id')
-      .limit(agentsAtOnce)
-      .execute();
-  await doEach<Due>(read, ({ id }) => ctx.engine.write(eraseDeleted, { agentId: id }), between);
+  const due = agentsDue(ctx, 'erase_at', agentsAtOnce);
+  await doEach(due, ({ id }) => ctx.engine.write(eraseDeleted, { agentId: id }), between);
 }
-
-type Due = Pick<AgentRow, 'id' | 'erase_at'>;
 
 export const eraseDeleted = defineWrite(
   'agents.erase',

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
@@ -14,7 +13,7 @@ import { endHiding, eraseAgent } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
 import { cancelMail } from '../outbox.ts';
 import { upholdReports } from '../operators/reports.ts';
-import { doEach, type Between } from '../upkeep/one-by-one.ts';
+import { agentsDue, doEach, type Between } from '../upkeep/one-by-one.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
 import { notifyAgent, notifyOwnerOfErased } from './notices.ts';
 
@@ -110,21 +109,8 @@ const agentsAtOnce = 100;
  * other, and is thrown at the end.
  */
 export async function endSuspensions(ctx: Context, between: Between): Promise<void> {
-  const now = timestamp(ctx.now());
-  type Due = Pick<AgentRow, 'id' | 'suspended_until'>;
-  const read = async (after: Due | null) =>
-    ctx.db
-      .selectFrom('agents')
-      .select(['id', 'suspended_until'])
-      .where('suspended_until', '<=', now)
-      .$if(after !== null, (agents) =>
-        agents.where(sql<boolean>`(suspended_until, id) > (${after?.suspended_until}, ${after?.id})`),
-      )
-      .orderBy('suspended_until')
-      .orderBy('id')
-      .limit(agentsAtOnce)
-      .execute();
-  await doEach<Due>(read, ({ id: agentId }) => ctx.engine.write(endSuspension, { agentId }), between);
+  const due = agentsDue(ctx, 'suspended_until', agentsAtOnce);
+  await doEach(due, ({ id: agentId }) => ctx.engine.write(endSuspension, { agentId }), between);
 }
 
 /** Verifies an agent without its mail and returns its key: for operators whose mail does not go out. */

@@ -1,10 +1,8 @@
-import { sql } from 'kysely';
 import type { Context, WriteContext } from '../../context.ts';
-import type { AgentRow } from '../../db/tables.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { nameKey } from '../../rules/text.ts';
 import { countComments } from '../limits/quota.ts';
-import { doEach, throwFirst, type Between, type Failures } from '../upkeep/one-by-one.ts';
+import { agentsDue, doEach, throwFirst, type Between, type Failures } from '../upkeep/one-by-one.ts';
 import { mailboxKeyOf, settleVotes } from './votes.ts';
 
 /** Agents that one write looks at. */
@@ -41,12 +39,12 @@ async function countAll(ctx: Context, between: Between): Promise<void> {
 async function settleAllVotes(ctx: Context, between: Between): Promise<void> {
   while (await findUncountedVotes(ctx)) if (!(await between())) return;
   let goesOn = true;
-  const settle = async ({ id: agentId }: Due) => {
+  const settle = async (agentId: string) => {
     while ((await ctx.engine.write(settleVotes, { agentId })) && (goesOn &&= await between()));
   };
-  await doEach<Due>(
-    (after) => agentsDue(ctx, after),
-    settle,
+  await doEach(
+    agentsDue(ctx, 'votes_due', agentsAtOnce),
+    ({ id }) => settle(id),
     async () => goesOn && between(),
   );
 }
@@ -100,22 +98,6 @@ export const countUncounted = defineWrite('community.count', async (tx) => {
     await makeVotesDue(tx, [agent.id]);
   }
 });
-
-type Due = Pick<AgentRow, 'id' | 'votes_due'>;
-
-async function agentsDue(ctx: Context, after: Due | null): Promise<Due[]> {
-  return ctx.db
-    .selectFrom('agents')
-    .select(['id', 'votes_due'])
-    .where('votes_due', '<=', timestamp(ctx.now()))
-    .$if(after !== null, (agents) =>
-      agents.where(sql<boolean>`(votes_due, id) > (${after?.votes_due}, ${after?.id})`),
-    )
-    .orderBy('votes_due')
-    .orderBy('id')
-    .limit(agentsAtOnce)
-    .execute();
-}
 
 /** Makes votes due that processes of an earlier release have stored meanwhile. Returns whether there were any. */
 async function findUncountedVotes(ctx: Context): Promise<boolean> {

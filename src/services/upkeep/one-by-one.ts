@@ -1,3 +1,6 @@
+import { sql } from 'kysely';
+import type { Context } from '../../context.ts';
+import { timestamp } from '../../db/write.ts';
 import { errorMessage } from '../../rules/failure.ts';
 
 /** Called after each write, to let others go first. Returns whether to go on. */
@@ -28,6 +31,29 @@ export async function doEach<Due extends { readonly id: string }>(
       if (!goesOn) break;
     }
   throwFirst(failures);
+}
+
+type DueAgent = { readonly id: string; readonly due: string | null };
+
+/** Agents whose time in a column has come, earliest first and `most` a query, as {@link doEach} reads them. */
+export function agentsDue(
+  ctx: Context,
+  column: 'erase_at' | 'suspended_until' | 'votes_due',
+  most: number,
+): (after: DueAgent | null) => Promise<readonly DueAgent[]> {
+  const until = timestamp(ctx.now());
+  return async (after) =>
+    ctx.db
+      .selectFrom('agents')
+      .select(['id', `${column} as due`])
+      .where(column, '<=', until)
+      .$if(after !== null, (agents) =>
+        agents.where(sql<boolean>`(${sql.ref(column)}, id) > (${after?.due}, ${after?.id})`),
+      )
+      .orderBy(column)
+      .orderBy('id')
+      .limit(most)
+      .execute();
 }
 
 /** Throws the first of these, if any, with the id of what it concerns. */
