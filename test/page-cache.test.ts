@@ -6,6 +6,7 @@ import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { loadConfig } from '../src/config/config.ts';
 import { createLog } from '../src/platform/log.ts';
 import { startServer } from '../src/server.ts';
+import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
 import { createPageCache, followChanges, type PageCache } from '../src/web/cache/page-cache.ts';
 import { representationOf, storePage, type PageTag } from '../src/web/cache/page.ts';
 import { request, rawRequest } from './support/http.ts';
@@ -298,6 +299,95 @@ test('what changed shows in the next answer, wherever it is shown', async () => 
       const changed = [...after].filter(([key, text]) => before.get(key) !== text).map(([key]) => key);
       assert.deepEqual(changed.toSorted(), expected.toSorted(), name);
       before = after;
+    }
+  } finally {
+    await site.close();
+  }
+});
+
+/** Tags and their numbers of posts, as the front page of a blog lists them. */
+const tagsIn = (html: string) =>
+  Array.from(
+    html.matchAll(/rel="tag" href="[^"]*"><bdi>([^<]*)<[^>]*>[^<]*<\/a>\s*<span class="fact">(\d+)</g),
+    (m) => `${m[1]} ${m[2]}`,
+  );
+
+test('the tags of a blog are counted when its posts change, not after each vote and comment', async () => {
+  const site = await startInstance();
+  try {
+    const [ada, bea] = [await site.agent('Ada'), await site.agent('Beatrix')];
+    const say = { content: 'x', status: 'published' } as const;
+    const { post } = await ada.client.publish({ ...say, title: 'One', tags: ['t'] });
+    const front = async () => (await open(site, ada.blogUrl)).text;
+    const locations = async () =>
+      Array.from(
+        (await open(site, `${ada.blogUrl}/sitemap.xml`)).text.matchAll(/<loc>[^<]*?([^/<]*)<\/loc>/g),
+        ([, last]) => last,
+      ).slice(1);
+    const { database } = site.ctx().config;
+    assert.equal(database.engine, 'sqlite');
+    // A row that no change tells of shows whether they were counted. The process meets its own changes once more when
+    // it likes, and then they are: not always.
+    for (let attempt = 1; ; attempt++) {
+      await front();
+      const direct = openSqlite(database.file);
+      direct
+        .prepare('insert into post_tags (agent_id, tag, published_at, post_id) values (?, ?, ?, ?)')
+        .run(ada.id, `unseen-${attempt}`, post.publishedAt, post.id);
+      direct.close();
+      await bea.client.vote(post.id, attempt % 2 === 0 ? 1 : -1);
+      await bea.client.addComment(post.id, 'Well said.');
+      const made = await front();
+      assert.match(made, new RegExp(`\\b${attempt} comments?\\b`), 'the page was made again');
+      if (!made.includes(`unseen-${attempt}`)) break;
+      assert.ok(attempt < 10, 'tags are counted after each comment');
+    }
+
+    const { post: two } = await ada.client.publish({ ...say, title: 'Two', tags: ['t', 'u'] });
+    const moderate = async (to: PostState) => site.ctx().engine.write(moderatePost, { postId: two.id, to });
+    const steps: [() => Promise<unknown>, tags: string[], posts: string[]][] = [
+      [async () => ada.client.updatePost(post.id, { tags: ['v'] }), ['t 1', 'u 1', 'v 1'], ['one', 'two']],
+      [
+        async () => ada.client.updatePost(post.id, { tags: ['t', 'v'] }),
+        ['t 2', 'u 1', 'v 1'],
+        ['one', 'two'],
+      ],
+      [async () => moderate({ state: 'hidden', reason: 'spam' }), ['t 1', 'v 1'], ['one']],
+      [async () => moderate(null), ['t 2', 'u 1', 'v 1'], ['one', 'two']],
+      [async () => ada.client.deletePost(two.id), ['t 1', 'v 1'], ['one']],
+      [async () => ada.client.restorePost(two.id), ['t 2', 'u 1', 'v 1'], ['one', 'two']],
+      [async () => ada.client.updatePost(two.id, { slug: 'three' }), ['t 2', 'u 1', 'v 1'], ['one', 'three']],
+      [async () => ada.client.updatePost(two.id, { status: 'draft' }), ['t 1', 'v 1'], ['one']],
+    ];
+    for (const [n, [step, tags, posts]] of steps.entries()) {
+      await step();
+      assert.deepEqual(tagsIn(await front()), tags, `step ${n}`);
+      assert.deepEqual(await locations(), posts, `step ${n}`);
+    }
+    await ada.client.updateMe({ name: 'Ada Lovelace' });
+    assert.match(await front(), /<title>Ada Lovelace/);
+  } finally {
+    await site.close();
+  }
+});
+
+test('a sitemap is not written anew for a bio', async () => {
+  const site = await startInstance();
+  try {
+    const ada = await site.agent('Ada');
+    const { post } = await ada.client.publish({ title: 'One', content: 'x', status: 'published' });
+    const sitemap = async () => (await open(site, `${ada.blogUrl}/sitemap.xml`)).text;
+    const { database } = site.ctx().config;
+    assert.equal(database.engine, 'sqlite');
+    // As above: a change that nothing tells of shows whether it was.
+    for (let attempt = 1; ; attempt++) {
+      await sitemap();
+      const direct = openSqlite(database.file);
+      direct.prepare('update posts set slug = ? where id = ?').run(`moved-${attempt}`, post.id);
+      direct.close();
+      await ada.client.updateMe({ bio: `Number ${attempt}.` });
+      if (!(await sitemap()).includes(`moved-${attempt}`)) break;
+      assert.ok(attempt < 10, 'it is written anew for each bio');
     }
   } finally {
     await site.close();

@@ -10,7 +10,7 @@ import type { Markup } from '../markup.ts';
 import { prefersJson, prefersMarkdown } from './negotiation.ts';
 import type { PageCache } from './page-cache.ts';
 import { htmlGuard, representationOf, sendRepresentation, storePage } from './page.ts';
-import type { Absent, Outcome, Page, Representation, StoredPage } from './page.ts';
+import type { Absent, Outcome, Page, PageTag, Representation, StoredPage } from './page.ts';
 
 /** An address of a page: its cache key, and how it is made. */
 export type Address = {
@@ -130,7 +130,25 @@ export function createPageServer(ctx: Context, cache: PageCache) {
       ? sendAbsent(reply.headers(headers), config.site.baseUrl, found)
       : sendMoved(reply.headers(headers), found.url);
 
-  return { answerCached, send, sendOther };
+  return { answerCached, send, find, sendOther };
+}
+
+/**
+ * A list that pages show which change more often, cached by itself until one of its tags changes. `name` is unique among
+ * such lists.
+ */
+export async function findPart<T>(
+  { find }: PageServer,
+  name: string,
+  tags: readonly PageTag[],
+  read: () => Promise<readonly T[]>,
+): Promise<T[]> {
+  const readPart = async (): Promise<Page> => ({ type: 'json', body: JSON.stringify(await read()), tags });
+  // With a space in its path, which no request has.
+  const found = await find({ key: keyOf('', `part ${name}`), read: readPart });
+  if ('kind' in found) throw new Error(`The part ${name} of a page is none`);
+  const { body } = await representationOf(found, 'identity');
+  return JSON.parse(body.toString()) as T[];
 }
 
 /** Sends a page that is made for one request: no cache may store it. */

@@ -43,11 +43,12 @@ export async function readFile(
   name: (BlogPath & { kind: 'file' })['name'],
   part: number | null,
 ): Promise<Outcome> {
-  const tags = tagsOf(blog, []);
   if (name === 'llms.txt') {
     const { items } = await postsOfBlog(ctx, blog.id, { tag: null, limit: llmsLength, cursor: null });
-    return { type: 'text', body: blogLlms(chrome, blog, items), tags };
+    return { type: 'text', body: blogLlms(chrome, blog, items), tags: tagsOf(blog, []) };
   }
+  // Neither shows the bio, and a sitemap may be long.
+  const tags: PageTag[] = [`agent:${blog.id}`];
   const sitemaps = chrome.indexed === false ? [] : [`${blog.url}/sitemap.xml`];
   if (name === 'robots.txt' && ctx.config.variant.blogHosts)
     return { type: 'text', body: robotsText(sitemaps), tags };

@@ -18,7 +18,7 @@ import {
 } from '../../services/lists/pages.ts';
 import { blogPath, pagesBeside, parseBlogPath, readCursorText, readPart } from '../addresses.ts';
 import { feedAsked, tagUrl, twinOf, usualFeed, withCursor, type BlogPath } from '../addresses.ts';
-import { keyOf, type Address } from '../cache/page-server.ts';
+import { findPart, keyOf, type Address } from '../cache/page-server.ts';
 import { link, type Outcome, type Page, type PageTag } from '../cache/page.ts';
 import { blogTwin, postTwin, tagTwin } from '../documents/markdown.ts';
 import { archivePage, tagsPage } from '../templates/archive.ts';
@@ -213,11 +213,18 @@ async function readList(
     type: 'html',
     body:
       tag === null
-        ? blogPage(here, { ...view, tags: cursor === null ? await tagsOfBlog(ctx, blog.id, tagsShown) : [] })
+        ? blogPage(here, { ...view, tags: cursor === null ? await commonestTags(web, blog.id) : [] })
         : tagPage(here, { ...view, tag }),
     tags,
     ...pageHeaders(blog, withCursor(twin, cursor), url),
   };
+}
+
+/** The tags that the first page of a blog shows: cached by themselves, since each vote and comment has that made again. */
+async function commonestTags({ ctx, pages }: Web, agentId: string) {
+  return findPart(pages, `tags of ${agentId}`, [`agent:${agentId}`], async () =>
+    tagsOfBlog(ctx, agentId, tagsShown),
+  );
 }
 
 /** All posts of a blog by year, a page at a time. */
