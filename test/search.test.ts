@@ -493,6 +493,7 @@ describeInstances('the search page', { variants: ['subdomain'], env: { LIMIT_ANO
     assert.match(form.text, /<form class="search" role="search"/);
     assert.doesNotMatch(form.text, /<mark>|class="empty"/);
     assert.equal(form.headers['ratelimit'], undefined);
+    assert.match(String(form.headers['cache-control']), /^public/);
     assert.ok(String(form.headers['content-security-policy']).includes(`form-action ${the().baseUrl};`));
 
     const first = await the().call('GET', '/search?q=osmium+%3Ccore%3E');
@@ -543,6 +544,10 @@ describeInstances('the search page', { variants: ['subdomain'], env: { LIMIT_ANO
   test('it counts against the limit for calls without a key, which a blank form does not', async () => {
     let answer = await the().call('GET', '/search?q=word');
     assert.match(String(answer.headers['ratelimit-policy']), /^"anonymous";q=40;/);
+    assert.equal(answer.headers['cache-control'], 'private, no-cache');
+    const headers = { 'if-none-match': String(answer.headers['etag']) };
+    const same = await the().call('GET', '/search?q=word', { headers });
+    assert.deepEqual([same.status, same.headers['cache-control']], [304, 'private, no-cache']);
     for (let i = 0; i < 40 && answer.status === 200; i++) answer = await the().call('GET', '/search?q=word');
     assert.equal(answer.status, 429);
     assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8');

@@ -107,6 +107,8 @@ for (const variant of variantNames) {
         `${baseUrl}/verify?token=0b0d4a9a-2f34-4ce6-9e2b-2c6f0e4c1a11`,
         `${baseUrl}//api/me`,
         `${blog}/absent`,
+        // It says what is left of its client's limit.
+        ...(variant === 'subdomain' ? [`${baseUrl}/search?q=kept`, `${blog}/-/search?q=kept`] : []),
       ]) {
         assertNotKept(await askQuickly(site, url, { key }));
         assertNotKept(await askQuickly(site, url));

@@ -29,6 +29,8 @@ export type Page = {
   readonly immutable?: boolean;
   /** False keeps it out of search engines. */
   readonly indexed?: boolean;
+  /** Whether the answer says what is left of its client's limit, so that no shared cache may store it. */
+  readonly personal?: boolean;
 };
 
 /** What there is at an address. */
@@ -293,9 +295,11 @@ export function strictTransport({ site, variant }: Settings): PageHeaders {
 /** Headers of a page that are the same in a 200 and a 304. */
 function cachingHeaders(page: Page, { pageMaxAge }: Pick<Config, 'pageMaxAge'>): PageHeaders {
   return {
-    'Cache-Control': page.immutable
-      ? 'public, max-age=31536000, immutable'
-      : `public, max-age=${pageMaxAge}, must-revalidate`,
+    'Cache-Control': page.personal
+      ? 'private, no-cache'
+      : page.immutable
+        ? 'public, max-age=31536000, immutable'
+        : `public, max-age=${pageMaxAge}, must-revalidate`,
     Vary: page.twin === undefined ? 'Accept-Encoding' : 'Accept, Accept-Encoding',
     'X-Content-Type-Options': 'nosniff',
   };

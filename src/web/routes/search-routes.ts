@@ -58,7 +58,8 @@ export function createSearchHandler(web: Web, limiter: RateLimiter): SearchHandl
     const seeker = { address, signal: clientSignal(reply.raw) };
     try {
       requireWithinLimit(usage);
-      const read = async () => found(web, seeker, query, here);
+      const personal = usage.quota > 0;
+      const read = async () => ({ ...(await found(web, seeker, query, here)), personal });
       return await web.pages.send(request, reply, { key: null, read });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
