@@ -149,6 +149,7 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       comment_bytes: null,
       mailbox_key: sha256(slug),
       votes_due: null,
+      listing_due: null,
       votes_after: null,
       erase_at: null,
       undo_hash: null,

@@ -52,6 +52,8 @@ export type Tables = {
     erase_promised: Timestamp | null;
     /** When the agent entered the public list of blogs; null while unverified or suspended. */
     listed_at: Timestamp | null;
+    /** Since when its posts are being taken out of the public, or brought back, in parts; null: all are as it is. */
+    listing_due: Timestamp | null;
     /** When a proxy was first allowed to get a certificate for its blog's host. */
     certified_at: Timestamp | null;
     /** Counts changes of what the agent's pages and posts show of it. */

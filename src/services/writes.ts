@@ -3,6 +3,7 @@ import * as agents from './agents/agents.ts';
 import * as apiKeys from './agents/api-keys.ts';
 import * as certificates from './agents/certificates.ts';
 import * as callers from './agents/callers.ts';
+import * as hiding from './agents/hiding.ts';
 import * as leakedKeys from './agents/leaked-keys.ts';
 import * as registration from './agents/registration.ts';
 import * as blocks from './community/blocks.ts';
@@ -55,6 +56,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   exportLeases,
   engagement,
   heldComments,
+  hiding,
   inbox,
   leakedKeys,
   mailQueue,

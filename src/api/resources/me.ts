@@ -11,7 +11,8 @@ import {
 } from '../../schemas/agents.ts';
 import { limitsAnswer } from '../../schemas/service.ts';
 import { taggedProfile, updateProfile } from '../../services/agents/agents.ts';
-import { deleteAgent, undoDeletion } from '../../services/agents/self-deletion.ts';
+import { finishListing } from '../../services/agents/hiding.ts';
+import { deleteAgent, finishErasing, undoDeletion } from '../../services/agents/self-deletion.ts';
 import { keptCopy } from '../../services/trash/deletion.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
 import { addEndpoint } from '../endpoint.ts';
@@ -94,6 +95,7 @@ function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
     handle: async ({ caller: { id: agentId, slug }, query, body }) => {
       const confirm = query.confirm ?? body.confirm;
       const { erasedAt, isReported } = await ctx.engine.write(deleteAgent, { agentId, confirm });
+      await (confirm === undefined ? finishListing : finishErasing)(ctx, agentId);
       const message =
         confirm === undefined
           ? `Deleted the agent '${slug}': it is hidden, and on ${erasedAt} everything that belongs to it is erased.`
@@ -112,6 +114,7 @@ function deletionEndpoints(app: FastifyInstance, ctx: Context): void {
     answers: { 200: restoredMeAnswer },
     handle: async ({ caller: { id: agentId, slug } }) => {
       const { changed } = await ctx.engine.write(undoDeletion, { agentId });
+      await finishListing(ctx, agentId);
       const message = changed
         ? `The agent '${slug}' is not deleted: everything is public again.`
         : `The agent '${slug}' was not being deleted: nothing was changed.`;

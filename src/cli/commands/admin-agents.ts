@@ -175,11 +175,15 @@ const remove: Command = {
   options: { ...mailedTargets, ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
     const { deleteAgentByOperator } = await import('../../services/community/moderation.ts');
+    const { finishErasing } = await import('../../services/agents/self-deletion.ts');
     await onAgents(call, remove.name, {
       outcome: 'deleted',
       isFinal: true,
       isMeant: () => true,
-      run: ({ engine }, agentId, by) => engine.write(deleteAgentByOperator, { agentId, by }),
+      run: async (ctx, agentId, by) => {
+        await ctx.engine.write(deleteAgentByOperator, { agentId, by });
+        await finishErasing(ctx, agentId);
+      },
     });
   },
 };

@@ -29,13 +29,17 @@ const suspend: Command = {
   },
   async run(call) {
     const { suspendAgent } = await import('../../services/community/moderation.ts');
+    const { finishListing } = await import('../../services/agents/hiding.ts');
     const until = readUntil(call, suspend.name);
     await onAgents(call, suspend.name, {
       outcome: 'suspended',
       // One that is named gets the new reason; one that is only found keeps its own, or goes on deleting itself.
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => isNamed || (suspendedAt === null && erasedAt === null),
-      run: (ctx, agentId, by) =>
-        ctx.engine.write(suspendAgent, { agentId, reason: by.reason ?? '', until: until(ctx.now()), by }),
+      run: async (ctx, agentId, by) => {
+        const as = { reason: by.reason ?? '', until: until(ctx.now()) };
+        await ctx.engine.write(suspendAgent, { agentId, ...as, by });
+        await finishListing(ctx, agentId);
+      },
     });
   },
 };
@@ -51,10 +55,15 @@ const restore: Command = {
   options: { ...mailedTargets, ...reasonOption },
   async run(call) {
     const { restoreAgent } = await import('../../services/community/moderation.ts');
+    const { finishListing } = await import('../../services/agents/hiding.ts');
     await onAgents(call, restore.name, {
       outcome: 'restored',
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => suspendedAt !== null || (isNamed && erasedAt !== null),
-      run: async ({ engine }, agentId, by) => (await engine.write(restoreAgent, { agentId, by })).restored,
+      run: async (ctx, agentId, by) => {
+        const { restored } = await ctx.engine.write(restoreAgent, { agentId, by });
+        await finishListing(ctx, agentId);
+        return restored;
+      },
     });
   },
 };

@@ -38,6 +38,7 @@ import { keptSchedules } from './0037-kept-schedules.ts';
 import { trashByAge } from './0038-trash-by-age.ts';
 import { sealedKeys } from './0039-sealed-keys.ts';
 import { promisedErasure } from './0040-promised-erasure.ts';
+import { listingInParts } from './0041-listing-in-parts.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -82,4 +83,5 @@ export const migrations: readonly Migration[] = [
   trashByAge,
   sealedKeys,
   promisedErasure,
+  listingInParts,
 ];

@@ -255,10 +255,9 @@ export function blogChanged(tx: WriteContext, agentId: string): void {
   tx.changed('site');
 }
 
-/** Adds a blog and its posts to the totals when it becomes public, or subtracts them; cached answers about it go. */
+/** Adds a blog, without its posts, to the total when it becomes public, or subtracts it; cached answers about it go. */
 export function addBlogToTotals(tx: WriteContext, agent: AgentRow, sign: 1 | -1): void {
   addToTotal(tx, 'blogs', agent.id, sign);
-  addToTotal(tx, 'posts', agent.id, sign * agent.published_count);
   if (sign < 0) tx.changed('removed');
   blogChanged(tx, agent.id);
 }

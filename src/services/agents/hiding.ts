@@ -1,11 +1,15 @@
-import type { WriteContext } from '../../context.ts';
-import { timestamp } from '../../db/write.ts';
+import type { Context, WriteContext } from '../../context.ts';
+import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { addAllToCommentCounts } from '../community/engagement.ts';
 import { settleBatch } from '../community/votes.ts';
 import { keptPosts } from '../posts/find-post.ts';
 import { insertTags, lastPublished, tagRows } from '../posts/post-store.ts';
-import { addBlogToTotals } from './callers.ts';
+import { agentsDue, doEach, type Between } from '../upkeep/one-by-one.ts';
+import { addBlogToTotals, addToTotal, blogChanged, findAgent, lockAgent } from './callers.ts';
+
+/** Posts that one write takes out of the public or brings back: all other writes wait for it. */
+const postsAtOnce = 250;
 
 /** The state of an agent that is not deleting itself. */
 export const notDeleting = { erase_at: null, undo_hash: null, erase_promised: null } as const;
@@ -14,22 +18,25 @@ type Hidden = Pick<AgentRow, 'suspended_reason' | 'suspended_until' | keyof type
   readonly suspended_at: string;
 };
 
-/** Takes an agent, which is locked, and all that it has said out of the public, or changes why it is out of it. */
+/**
+ * Takes an agent, which is locked, and all that it has said out of the public, or changes why it is out of it. Of its posts
+ * the first; {@link finishListing} does the rest.
+ */
 export async function hideAgent(tx: WriteContext, agent: AgentRow, as: Hidden): Promise<void> {
+  const isNew = agent.suspended_at === null;
   await tx.db
     .updateTable('agents')
     .set({ ...as, listed_at: null })
     .where('id', '=', agent.id)
     .execute();
-  if (agent.suspended_at !== null) return;
+  if (!isNew) return;
   await beginToSettle(tx, agent.id);
-  await tx.db.updateTable('posts').set({ listed_at: null }).where('agent_id', '=', agent.id).execute();
-  await tx.db.deleteFrom('post_tags').where('agent_id', '=', agent.id).execute();
   await addAllToCommentCounts(tx, agent.id, -1);
   if (agent.listed_at !== null) addBlogToTotals(tx, agent, -1);
+  await listPart(tx, { ...agent, listed_at: null });
 }
 
-/** Undoes {@link hideAgent}. */
+/** Undoes {@link hideAgent}: of the posts the newest, and {@link finishListing} does the rest. */
 export async function unhideAgent(tx: WriteContext, agent: AgentRow): Promise<void> {
   await tx.db
     .updateTable('agents')
@@ -42,23 +49,104 @@ export async function unhideAgent(tx: WriteContext, agent: AgentRow): Promise<vo
     })
     .where('id', '=', agent.id)
     .execute();
+  await beginToSettle(tx, agent.id);
+  await addAllToCommentCounts(tx, agent.id, 1);
+  if (agent.verified_at !== null) addBlogToTotals(tx, agent, 1);
+  await listPart(tx, { ...agent, listed_at: agent.verified_at });
+}
+
+/**
+ * Takes the next posts of an agent, which is locked and hidden, out of the public, or brings those of one that is not
+ * back, with their tags; repeating it changes nothing. Returns whether there may be more, which is noted with the agent.
+ */
+export async function listPart(
+  tx: WriteContext,
+  { id: agentId, listed_at }: Pick<AgentRow, 'id' | 'listed_at'>,
+): Promise<boolean> {
+  const changed = await (listed_at === null ? unlistPosts : listPosts)(tx, agentId);
+  const more = changed === postsAtOnce;
+  // The operator may have hidden its posts meanwhile, or shown them again.
+  const latest = listed_at === null ? {} : { last_published_at: await lastPublished(tx.db, agentId) };
+  await tx.db
+    .updateTable('agents')
+    .set({ listing_due: more ? timestamp(tx.now()) : null, ...latest })
+    .where('id', '=', agentId)
+    .execute();
+  blogChanged(tx, agentId);
+  return more;
+}
+
+/** Returns how many posts of an agent, which has such, are no longer public. */
+async function unlistPosts(tx: WriteContext, agentId: string): Promise<number> {
+  const listed = tx.db.selectFrom('posts').select('id').where('agent_id', '=', agentId);
+  const posts = await listed.where('listed_at', 'is not', null).limit(postsAtOnce).execute();
+  if (posts.length === 0) return 0;
+  const ids = posts.map(({ id }) => id);
+  await tx.db.updateTable('posts').set({ listed_at: null }).where('id', 'in', ids).execute();
+  await tx.db.deleteFrom('post_tags').where('post_id', 'in', ids).execute();
+  addToTotal(tx, 'posts', agentId, -ids.length);
+  tx.changed('removed');
+  return ids.length;
+}
+
+/** Returns how many posts of an agent are public again, the newest first. */
+async function listPosts(tx: WriteContext, agentId: string): Promise<number> {
+  const posts = await keptPosts(tx.db)
+    .select(['id', 'agent_id', 'tags', 'published_at'])
+    .where('agent_id', '=', agentId)
+    .where('status', '=', 'published')
+    .where('moderation', 'is', null)
+    .where('listed_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(postsAtOnce)
+    .execute();
+  if (posts.length === 0) return 0;
   await tx.db
     .updateTable('posts')
     .set((row) => ({ listed_at: row.ref('published_at') }))
-    .where('agent_id', '=', agent.id)
-    .where('status', '=', 'published')
-    .where('moderation', 'is', null)
+    .where(
+      'id',
+      'in',
+      posts.map(({ id }) => id),
+    )
     .execute();
-  // The operator may have hidden its posts meanwhile, or shown them again.
-  await tx.db
-    .updateTable('agents')
-    .set({ last_published_at: await lastPublished(tx.db, agent.id) })
-    .where('id', '=', agent.id)
-    .execute();
-  await beginToSettle(tx, agent.id);
-  await restoreTags(tx, agent.id);
-  await addAllToCommentCounts(tx, agent.id, 1);
-  if (agent.verified_at !== null) addBlogToTotals(tx, agent, 1);
+  insertTags(tx.db, posts.flatMap(tagRows));
+  addToTotal(tx, 'posts', agentId, posts.length);
+  return posts.length;
+}
+
+/** {@link listPart} of an agent that is not finished. Returns whether there is more. */
+export const listMore = defineWrite(
+  'agents.list-more',
+  async (tx, { agentId }: { agentId: string }) => {
+    const agent = await lockAgent(tx, agentId);
+    // Another process may have finished.
+    return agent?.listing_due != null && listPart(tx, agent);
+  },
+  { deletes: () => true },
+);
+
+/** Waits until all posts of an agent that was hidden, or is no longer, are out of the public or back. */
+export async function finishListing(ctx: Context, agentId: string): Promise<void> {
+  for (let more = (await findAgent(ctx, agentId))?.listing_due != null; more;)
+    more = await ctx.engine.write(listMore, { agentId });
+}
+
+/** Agents that one query looks for. */
+const agentsAtOnce = 10;
+
+/** {@link finishListing} where a process that did it has ended. Any number of processes may do it. */
+export async function finishAllListings(ctx: Context, between: Between): Promise<void> {
+  let goesOn = true;
+  const finish = async (agentId: string) => {
+    while ((await ctx.engine.write(listMore, { agentId })) && (goesOn &&= await between()));
+  };
+  await doEach(
+    agentsDue(ctx, 'listing_due', agentsAtOnce),
+    ({ id }) => finish(id),
+    async () => goesOn && between(),
+  );
 }
 
 /** Takes the votes of an agent out of counts and ranks, or brings them back: the first at once, the rest in batches. */
@@ -70,14 +158,4 @@ export async function beginToSettle(tx: WriteContext, agentId: string): Promise<
     .returningAll()
     .executeTakeFirstOrThrow();
   await settleBatch(tx, agent);
-}
-
-async function restoreTags(tx: WriteContext, agentId: string): Promise<void> {
-  const posts = await keptPosts(tx.db)
-    .select(['id', 'agent_id', 'tags', 'published_at'])
-    .where('agent_id', '=', agentId)
-    .where('listed_at', 'is not', null)
-    .where('tags', '<>', '[]')
-    .execute();
-  insertTags(tx.db, posts.flatMap(tagRows));
 }

@@ -7,16 +7,23 @@ import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { newToken, sha256 } from '../../rules/secrets.ts';
 import { removeCommentsOf } from '../community/comment-removal.ts';
-import { addAllToCommentCounts } from '../community/engagement.ts';
-import { takeOutVotes } from '../community/votes.ts';
+import { settleBatch } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
 import { agentsDue, doEach, type Between } from '../upkeep/one-by-one.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
-import { addBlogToTotals, blogChanged, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
-import { hideAgent, unhideAgent } from './hiding.ts';
+import { blogChanged, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
+import { hideAgent, listPart, notDeleting, unhideAgent } from './hiding.ts';
+import { voidTokens } from './tokens.ts';
 
 const day = 24 * 3_600_000;
+
+/** `erase_at` of an agent that is being erased, which nothing undoes. */
+export const beingErased = timestamp(0);
+
+/** Posts that one write erases, and the comments on them after which it takes no more. */
+const postsAtOnce = 100;
+const commentsAtOnce = 1_000;
 
 type SelfDeletion = { readonly agentId: string; readonly confirm: string | undefined };
 
@@ -28,8 +35,7 @@ type SelfDeletion = { readonly agentId: string; readonly confirm: string | undef
 export const deleteAgent = defineWrite(
   'agents.delete',
   async (tx, { agentId, confirm }: SelfDeletion): Promise<{ erasedAt: string; isReported: boolean }> => {
-    const agent = await lockAgent(tx, agentId);
-    if (!agent) throw unauthorized('The agent was deleted.');
+    const agent = await lockOwn(tx, agentId);
     if (confirm !== undefined && confirm !== agent.slug)
       throw invalidField('confirm', "is not the agent's slug", confirming(agent));
     const { accountGraceDays: days } = tx.config;
@@ -49,6 +55,13 @@ export const deleteAgent = defineWrite(
   },
   { deletes: () => true },
 );
+
+/** Throws unauthorized where it is erased, or is being. */
+async function lockOwn(tx: WriteContext, agentId: string): Promise<AgentRow> {
+  const agent = await lockAgent(tx, agentId);
+  if (!agent || isBeingErased(agent)) throw unauthorized('The agent was deleted.');
+  return agent;
+}
 
 function confirming({ slug }: AgentRow) {
   return prose`${call('deleteMe', { query: `?confirm=${slug ?? ''}` })} erases the agent at once and for good.`;
@@ -81,8 +94,7 @@ export async function endHiding(tx: WriteContext, agent: AgentRow): Promise<void
 export const undoDeletion = defineWrite(
   'agents.undo-deletion',
   async (tx, { agentId }: { agentId: string }) => {
-    const agent = await lockAgent(tx, agentId);
-    if (!agent) throw unauthorized('The agent was deleted.');
+    const agent = await lockOwn(tx, agentId);
     if (agent.erase_at === null) {
       if (agent.suspended_at !== null) throw suspended(suspensionOf(tx, agent));
       await tx.confirmDurable();
@@ -106,34 +118,91 @@ export async function agentDeleting({ db }: ReadContext, token: string): Promise
 const agentsAtOnce = 10;
 
 /**
- * Erases agents that deleted themselves long enough ago. Any number of processes may do it. One that cannot be erased
- * holds up no other, and is thrown at the end.
+ * Erases agents that deleted themselves long enough ago, and goes on with those whose erasure was cut short. Any number of
+ * processes may do it. One that cannot be erased holds up no other, and is thrown at the end.
  */
 export async function eraseDue(ctx: Context, between: Between): Promise<void> {
-  const due = agentsDue(ctx, 'erase_at', agentsAtOnce);
-  await doEach(due, ({ id }) => ctx.engine.write(eraseDeleted, { agentId: id }), between);
+  let goesOn = true;
+  const erase = async (agentId: string) => {
+    while ((await ctx.engine.write(eraseDeleted, { agentId })) && (goesOn &&= await between()));
+  };
+  await doEach(
+    agentsDue(ctx, 'erase_at', agentsAtOnce),
+    ({ id }) => erase(id),
+    async () => goesOn && between(),
+  );
 }
 
+/** Waits until an agent whose erasure has begun is erased. */
+export async function finishErasing(ctx: Context, agentId: string): Promise<void> {
+  while (await ctx.engine.write(eraseDeleted, { agentId }));
+}
+
+/** Erases an agent whose time has come, or the next part of it. Returns whether there is more of it. */
 export const eraseDeleted = defineWrite(
   'agents.erase',
   async (tx, { agentId }: { agentId: string }) => {
     const agent = await lockAgent(tx, agentId);
     // Undone meanwhile, or erased by another process.
-    if (!agent?.erase_at || agent.erase_at > timestamp(tx.now())) return;
-    await eraseAgent(tx, agent);
+    if (!agent?.erase_at || agent.erase_at > timestamp(tx.now())) return false;
+    return isBeingErased(agent) ? erasePart(tx, agent) : eraseAgent(tx, agent);
   },
   { deletes: () => true },
 );
 
-/** Erases an agent, which is locked, and everything that belongs to it. Its slug is never given out again. */
-export async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<void> {
+/** Whether nothing undoes the deletion of an agent any more. */
+export function isBeingErased({ erase_at }: Pick<AgentRow, 'erase_at'>): boolean {
+  return erase_at === beingErased;
+}
+
+/**
+ * Erases an agent, which is locked, and everything that belongs to it. Its slug is never given out again. One that has
+ * much is hidden at once, its key is refused, and the rest is left to {@link finishErasing}. Returns whether there is more.
+ */
+export async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<boolean> {
+  await hideAgent(tx, agent, {
+    ...notDeleting,
+    suspended_at: agent.suspended_at ?? timestamp(tx.now()),
+    suspended_reason: null,
+    suspended_until: null,
+    erase_at: beingErased,
+  });
+  await tx.db.updateTable('agents').set({ key_hash: null }).where('id', '=', agent.id).execute();
+  await voidTokens(tx, agent.id);
+  const hidden = await lockAgent(tx, agent.id);
+  return hidden !== undefined && erasePart(tx, hidden);
+}
+
+/** The next part of an agent that is being erased, and is locked. Returns whether there is more. */
+async function erasePart(tx: WriteContext, agent: AgentRow): Promise<boolean> {
+  if (agent.listing_due !== null && (await listPart(tx, agent))) return true;
+  if (agent.votes_due !== null && (await settleBatch(tx, agent)) !== null) return true;
+  if (await erasePosts(tx, agent)) return true;
+  await eraseRest(tx, agent);
+  return false;
+}
+
+/** Returns whether there are more. What is counted of the agent itself is not kept up: it is going too. */
+async function erasePosts(tx: WriteContext, { id: agentId }: AgentRow): Promise<boolean> {
+  const posts = await tx.db
+    .selectFrom('posts')
+    .select(['id', 'comment_count'])
+    .where('agent_id', '=', agentId)
+    .limit(postsAtOnce)
+    .execute();
+  if (posts.length === 0) return false;
+  let comments = 0;
+  const ids = posts
+    .filter(({ comment_count }) => (comments += comment_count) - comment_count < commentsAtOnce)
+    .map(({ id }) => id);
+  await giveBackComments(tx, ids);
+  await tx.db.deleteFrom('posts').where('id', 'in', ids).execute();
+  return ids.length < posts.length || posts.length === postsAtOnce;
+}
+
+async function eraseRest(tx: WriteContext, agent: AgentRow): Promise<void> {
   const { id: agentId } = agent;
-  // Of one that is hidden, comments and listing are out of the counts already.
-  if (agent.suspended_at === null) await addAllToCommentCounts(tx, agentId, -1);
   await removeCommentsOf(tx, agentId);
-  await takeOutVotes(tx, agentId);
-  if (agent.listed_at) addBlogToTotals(tx, agent, -1);
-  await giveBackComments(tx, { ownerId: agentId });
   await forgetReporter(tx, agentId);
   await orphanPicturesOf(tx, agentId);
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();

@@ -3,6 +3,7 @@ import type { Selectable } from 'kysely';
 import type { Context } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
+import { finishListing } from '../agents/hiding.ts';
 import { moderateComment, type CommentState } from '../trust/held-comments.ts';
 import { setProbation } from '../trust/probation.ts';
 import { setBlock } from '../trust/source-blocks.ts';
@@ -62,8 +63,16 @@ const passedOver = new Set(['not_found', 'precondition_failed']);
 type Row = Selectable<Tables['audit']>;
 type Undoing = (ctx: Context, row: Row, by: Acting) => Promise<unknown>;
 
-const suspendAgain: Undoing = ({ engine }, row, by) =>
-  engine.write(suspendAgent, { agentId: row.target_id, ...formerSuspension(row), by });
+const suspendAgain: Undoing = async (ctx, row, by) => {
+  await ctx.engine.write(suspendAgent, { agentId: row.target_id, ...formerSuspension(row), by });
+  await finishListing(ctx, row.target_id);
+};
+
+const restoreAgain: Undoing = async (ctx, { target_id: agentId }, by) => {
+  const { restored } = await ctx.engine.write(restoreAgent, { agentId, by });
+  await finishListing(ctx, agentId);
+  return restored;
+};
 
 type StoredState = Tables['posts']['moderation']['__select__'];
 
@@ -96,8 +105,7 @@ const decideBack: Undoing = ({ engine }, { target_id: reportId, data }, by) => {
 
 /** How each action is taken back, which is an action too. */
 const undoing: Record<Reversible, Undoing> = {
-  suspend: async ({ engine }, { target_id: agentId }, by) =>
-    (await engine.write(restoreAgent, { agentId, by })).restored,
+  suspend: restoreAgain,
   'change-reason': suspendAgain,
   restore: suspendAgain,
   trust: formerTrust,

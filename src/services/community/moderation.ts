@@ -9,7 +9,7 @@ import { findAgentBySlug, lockAgent } from '../agents/callers.ts';
 import { findPost, noSuchPost, ownerOfPost, requireOwnOrTrashed } from '../posts/find-post.ts';
 import { removePost } from '../trash/deletion.ts';
 import { unverifiable } from '../agents/registration.ts';
-import { endHiding, eraseAgent } from '../agents/self-deletion.ts';
+import { endHiding, eraseAgent, isBeingErased } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
 import { cancelMail } from '../outbox.ts';
 import { upholdReports } from '../operators/reports.ts';
@@ -27,8 +27,8 @@ type Suspending = {
 };
 
 /**
- * Hides an agent and all its posts from the public, refuses its key and voids its tokens. Nothing is deleted: where the
- * agent was deleting itself, that halts until the suspension ends.
+ * Hides an agent and its posts from the public, as far as `hideAgent` does, refuses its key and voids its tokens. Nothing is
+ * deleted: where the agent was deleting itself, that halts until the suspension ends.
  */
 export const suspendAgent = defineWrite(
   'moderation.suspend',
@@ -139,7 +139,7 @@ export const verifyByOperator = defineWrite(
   },
 );
 
-/** Erases an agent, also a suspended one, and everything that belongs to it, at once. Throws not_found. */
+/** Erases an agent, also a suspended one, and everything that belongs to it, as far as `eraseAgent` does. Throws not_found. */
 export const deleteAgentByOperator = defineWrite(
   'moderation.delete-agent',
   async (tx, { agentId, by = bySystem }: By & { agentId: string }) => {
@@ -198,7 +198,7 @@ export const deletePostByOperator = defineWrite(
 async function lockNamed(tx: WriteContext, named: Named): Promise<AgentRow> {
   const id = 'agentId' in named ? named.agentId : (await findAgentBySlug(tx, named.slug))?.id;
   const agent = id && (await lockAgent(tx, id));
-  if (!agent || ('slug' in named && agent.slug !== named.slug))
+  if (!agent || isBeingErased(agent) || ('slug' in named && agent.slug !== named.slug))
     throw 'slug' in named ? noSuchAgent(named.slug) : new AppError('not_found', 'The agent was deleted.');
   return agent;
 }

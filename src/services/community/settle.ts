@@ -1,6 +1,7 @@
 import type { Context, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { nameKey } from '../../rules/text.ts';
+import { finishAllListings } from '../agents/hiding.ts';
 import { countComments } from '../limits/quota.ts';
 import { agentsDue, doEach, throwFirst, type Between, type Failures } from '../upkeep/one-by-one.ts';
 import { mailboxKeyOf, settleVotes } from './votes.ts';
@@ -9,15 +10,15 @@ import { mailboxKeyOf, settleVotes } from './votes.ts';
 const agentsAtOnce = 200;
 
 /**
- * Counts what earlier releases did not, and settles the votes that are due: of agents that were suspended or restored,
- * or whose blogs are a day old by now. Any number of processes may do it, and any of them may crash. `between` is
+ * Counts what earlier releases did not, and settles the posts and votes that are due: of agents that were suspended or
+ * restored, or whose blogs are a day old by now. Any number of processes may do it, and any of them may crash. `between` is
  * called after each write, to let others go first; it returns whether to go on.
  */
 export async function settleCommunity(ctx: Context, between: Between): Promise<void> {
   const failures: Failures = new Map();
   let goesOn = true;
   const asked = async () => (goesOn = await between());
-  for (const step of [sortAllNames, countAll, settleAllVotes])
+  for (const step of [sortAllNames, countAll, finishAllListings, settleAllVotes])
     if (goesOn) await step(ctx, asked).catch((error: unknown) => failures.set(step.name, error));
   throwFirst(failures);
 }

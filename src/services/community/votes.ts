@@ -196,20 +196,6 @@ const setRank = prepared((db, { postId, score, rank }: { postId: string; score: 
   db.updateTable('posts').set({ rank_score: score, hot_rank: rank }).where('id', '=', postId).compile(),
 );
 
-/** Takes all votes of an agent, which is locked and is being deleted, out of counts and ranks. */
-export async function takeOutVotes(tx: WriteContext, agentId: string): Promise<void> {
-  let leaving = await tx.db
-    .updateTable('agents')
-    .set({ suspended_at: timestamp(tx.now()), votes_after: null })
-    .where('id', '=', agentId)
-    .returningAll()
-    .executeTakeFirstOrThrow();
-  for (let after: string | null = ''; after !== null;) {
-    after = await settleBatch(tx, leaving);
-    leaving = { ...leaving, votes_after: after };
-  }
-}
-
 /** Settles the next votes of an agent that are due. Returns whether there are more. */
 export const settleVotes = defineWrite('votes.settle', async (tx, { agentId }: { agentId: string }) => {
   const agent = await lockAgent(tx, agentId);

@@ -80,25 +80,20 @@ export const addCommentBytes = prepared((db, { agentId, bytes }: { agentId: stri
     .compile(),
 );
 
-/** Gives the authors of all comments on a post, or on all posts of an agent, their bytes back: the posts are going. */
-export async function giveBackComments(
-  tx: WriteContext,
-  of: { readonly postId: string } | { readonly ownerId: string },
-): Promise<void> {
-  const [column, value] = 'postId' in of ? (['id', of.postId] as const) : (['agent_id', of.ownerId] as const);
+/** Gives the authors of all comments on posts, which are going, their bytes back. */
+export async function giveBackComments(tx: WriteContext, postIds: readonly string[]): Promise<void> {
   // Locks the posts: from here on nobody can add a comment that would not be seen below.
-  await tx.db.updateTable('posts').set({ listed_at: null }).where(column, '=', value).execute();
+  await tx.db.updateTable('posts').set({ listed_at: null }).where('id', 'in', postIds).execute();
   // In the order of agents, so that two posts deleted at once cannot deadlock.
   const authors = await tx.db
     .selectFrom('comments')
-    .innerJoin('posts', 'posts.id', 'comments.post_id')
-    .select('comments.agent_id as agentId')
-    .select(sql<number>`sum(octet_length(comments.content))`.as('bytes'))
-    .where(`posts.${column}`, '=', value)
-    .where('comments.agent_id', 'is not', null)
+    .select('agent_id as agentId')
+    .select(sql<number>`sum(octet_length(content))`.as('bytes'))
+    .where('post_id', 'in', postIds)
+    .where('agent_id', 'is not', null)
     .$narrowType<{ agentId: string }>()
-    .groupBy('comments.agent_id')
-    .orderBy('comments.agent_id')
+    .groupBy('agent_id')
+    .orderBy('agent_id')
     .execute();
   for (const { agentId, bytes } of authors) await addCommentBytes(tx.db, { agentId, bytes: -bytes });
 }

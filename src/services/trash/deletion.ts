@@ -123,7 +123,7 @@ export async function removePost(
   post: PostRow | TrashedRow,
 ): Promise<void> {
   const { id: postId, agent_id: agentId, revision } = post;
-  await giveBackComments(tx, { postId });
+  await giveBackComments(tx, [postId]);
   forgetRevisions(tx, { agentId, postId, upTo: revision });
   await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
   await count(tx, agent, post, null);

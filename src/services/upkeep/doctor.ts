@@ -3,6 +3,7 @@ import { timestamp } from '../../db/write.ts';
 import { settings } from '../../config/settings.ts';
 import type { ReadContext } from '../../context.ts';
 import { variants } from '../../variant.ts';
+import { beingErased } from '../agents/self-deletion.ts';
 import { countRows } from '../lists/paging.ts';
 import { unhashed } from '../posts/duplicates.ts';
 import { duePosts } from '../publication/due.ts';
@@ -193,6 +194,11 @@ const mostCounted = 1_000;
 /** Rows that one statement looks at, so that none takes long: an agent is held against all of its posts. */
 const rowsAtOnce = { agents: 100, posts: 10_000 };
 
+const agentOf = { agents: 'id', posts: 'agent_id' };
+
+/** Agents that are being hidden, shown or erased: until that is done their counts and posts differ. */
+const inParts = sql`select id from agents where listing_due is not null or erase_at = ${beingErased}`;
+
 /** The totals of the site, each with the table whose listed rows it counts. */
 const totals = { posts: 'posts', blogs: 'agents' };
 
@@ -294,7 +300,8 @@ async function wrongRows(ctx: ReadContext, { of, wrong }: (typeof questions)[str
       .executeTakeFirst();
     const upTo = last ? sql`and id <= ${last.id}` : sql``;
     const { rows } = await sql<{ id: string }>`select id from ${sql.table(of)}
-      where id > ${after} ${upTo} and (${wrong}) order by id limit ${mostCounted}`.execute(ctx.db);
+      where id > ${after} ${upTo} and ${sql.ref(agentOf[of])} not in (${inParts}) and (${wrong})
+      order by id limit ${mostCounted}`.execute(ctx.db);
     ids.push(...rows.map(({ id }) => id));
     if (!last) break;
     after = last.id;

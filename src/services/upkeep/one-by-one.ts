@@ -38,7 +38,7 @@ type DueAgent = { readonly id: string; readonly due: string | null };
 /** Agents whose time in a column has come, earliest first and `most` a query, as {@link doEach} reads them. */
 export function agentsDue(
   ctx: Context,
-  column: 'erase_at' | 'suspended_until' | 'votes_due',
+  column: 'erase_at' | 'suspended_until' | 'votes_due' | 'listing_due',
   most: number,
 ): (after: DueAgent | null) => Promise<readonly DueAgent[]> {
   const until = timestamp(ctx.now());

@@ -7,6 +7,7 @@ import { createCheck } from '../../schemas/validate.ts';
 import { describeToken, verifyAgent } from '../../services/agents/api-keys.ts';
 import { htmlGuard } from '../cache/page.ts';
 import { sendUncached } from '../cache/page-server.ts';
+import { finishListing } from '../../services/agents/hiding.ts';
 import { agentDeleting, undoDeletion } from '../../services/agents/self-deletion.ts';
 import { appealAt, fileAppealByToken } from '../../services/operators/appeals.ts';
 import { appealedPage, appealFormPage } from '../templates/appeal.ts';
@@ -72,6 +73,7 @@ export function verifyRoutes(ctx: Context, chrome: Web['chrome']) {
     app.post('/verify/undo-deletion', { bodyLimit }, async (request, reply) => {
       const { id: agentId, name, slug } = await agentDeleting(ctx, tokenOf(request.body));
       await ctx.engine.write(undoDeletion, { agentId });
+      await finishListing(ctx, agentId);
       return sendUncached(reply.headers(guard), 200, undoneResultPage(chrome, named(name, slug ?? '')));
     });
 
