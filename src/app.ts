@@ -136,7 +136,7 @@ export async function createApp(
   await app.register(apiRoutes(ctx, limiter, reference), { prefix: '/api' });
   await app.register(mcpRoutes(ctx, limiter));
   await app.register(web.routes);
-  answerOtherMethods(app, methods);
+  answerOtherMethods(app, methods, { isThere: web.isThere });
   answerRequests(app, ctx, web, routeInTurns(app, addressOf));
   return app;
 }

@@ -16,6 +16,11 @@ describeInstances('manners of HTTP', {}, (the, variant) => {
       ['/docs', 'GET, HEAD, OPTIONS'],
       [new URL(ada.blogUrl).pathname, 'GET, HEAD, OPTIONS'],
       ['/healthz', 'GET, HEAD, OPTIONS'],
+      ['/-/style.css', 'GET, HEAD, OPTIONS'],
+      ['/-/style.01234567.css', 'GET, HEAD, OPTIONS'],
+      ['/-/marks/ada.svg', 'GET, HEAD, OPTIONS'],
+      ['/-/cards/ada.png', 'GET, HEAD, OPTIONS'],
+      ['/-/sitemap.xml', 'GET, HEAD, OPTIONS'],
       ['/api/publish', 'OPTIONS, POST'],
       ['/api/me', 'DELETE, GET, HEAD, OPTIONS, PATCH'],
     ] as const) {
@@ -27,7 +32,15 @@ describeInstances('manners of HTTP', {}, (the, variant) => {
       const options = await the().call('OPTIONS', path);
       assert.deepEqual([options.status, options.headers['allow']], [204, allow], path);
     }
-    assertProblem(await the().call('PROPFIND', '/api/nothing'), 'not_found');
+    for (const path of ['/api/nothing', '/-/nothing', '/-/marks/ada.png', '/-/', '/%61pi/me'])
+      for (const method of ['PROPFIND', 'POST', ...(path.startsWith('/api') ? [] : ['OPTIONS'])])
+        assertProblem(await the().call(method, path), 'not_found');
+    const posted = await the().call('POST', '/-/style.css', { body: { name: 'x' } });
+    assertProblem(posted, 'method_not_allowed');
+    if (variant === 'subdomain') {
+      const { host } = new URL(ada.blogUrl);
+      assertProblem(await the().call('DELETE', '/-/style.css', { host }), 'method_not_allowed');
+    }
     const withBody = await the().call('PROPFIND', '/api/me', { body: '<propfind/>' });
     assertProblem(withBody, 'method_not_allowed');
   });

@@ -120,7 +120,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     aboutEndpoint(app, ctx.config);
     openApiRoute(app, reference);
     // Here and not for the whole service, so that these calls are counted like all others.
-    const own = answerOtherMethods(app, methods, methodHint);
+    const own = answerOtherMethods(app, methods, { hintFor: methodHint });
     absentAddresses(app, ctx.config.variant, ctx.config.site.baseUrl);
     // Before the body is read: at an unknown address, the type of the body is not what is wrong.
     app.addHook('onRequest', async (request) => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 
 /** The methods of each address, by its path below the instance's prefix. */
@@ -54,18 +54,26 @@ export function askedMethodOf({ method = '', sentMethod }: IncomingMessage): str
 /** The methods that an address may be asked with, but OPTIONS. */
 export const allMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'];
 
+type Options = {
+  readonly hintFor?: (method: string, url: string, known: ReadonlySet<string>) => string;
+  /** Whether there is anything at the path that a request names on a route with a wildcard. */
+  readonly isThere?: (path: string) => boolean;
+};
+
 /** Answers 405, or to OPTIONS 204, where an address lacks a method. Returns the methods that each has beside these. */
 export function answerOtherMethods(
   app: FastifyInstance,
   methods: Methods,
-  hintFor?: (method: string, url: string, known: ReadonlySet<string>) => string,
+  { hintFor, isThere = () => false }: Options = {},
 ): Methods {
   // The routes added here are recorded in `methods` too.
   const own: Methods = new Map(Array.from(methods, ([url, known]) => [url, new Set(known)]));
   for (const [url, known] of own) {
     const missing = allMethods.filter((method) => !known.has(method));
-    if (missing.length === 0 || url.includes('*')) continue;
+    if (missing.length === 0) continue;
     const allow = [...new Set([...known, 'OPTIONS'])].toSorted().join(', ');
+    const isNone = ({ params }: FastifyRequest) =>
+      url.endsWith('*') && !isThere(url.slice(0, -1) + (params as { '*': string })['*']);
     const refuse = (request: FastifyRequest): never => {
       const method = askedMethod(request);
       const hint = hintFor?.(method, url, known);
@@ -76,16 +84,21 @@ export function answerOtherMethods(
       );
     };
     if (!known.has('OPTIONS'))
-      app.options(url.slice(app.prefix.length), { config: { allow } }, async (_request, reply) =>
-        reply.code(204).header('allow', allow).send(),
+      app.options(url.slice(app.prefix.length), { config: { allow } }, async (request, reply) =>
+        isNone(request) ? nothing(reply) : reply.code(204).header('allow', allow).send(),
       );
     app.route({
       method: missing,
       url: url.slice(app.prefix.length),
       // Before the body is read, whose type is not what is wrong.
-      onRequest: async (request) => refuse(request),
+      onRequest: async (request, reply) => (isNone(request) ? nothing(reply) : refuse(request)),
       handler: refuse,
     });
   }
   return own;
+}
+
+function nothing(reply: FastifyReply): FastifyReply {
+  reply.callNotFound();
+  return reply;
 }

@@ -44,6 +44,8 @@ export function loadAssets() {
      * that is still open names it, or one of a process beside this, has the present file, which is then not kept.
      */
     presentPath: (path: string) => (files.has(path) ? path : withoutHash(path)),
+    /** Whether there is a file at an address below `/-/`. */
+    has: (address: string) => files.has(withoutHash(address)) || drawingAt(address) !== null,
     /** The file at such a path, or null. */
     find: (path: string) => files.get(path) ?? drawnAt(path),
     /** At `/favicon.ico`, which browsers and feed readers ask for unasked. */
@@ -57,11 +59,17 @@ function withoutHash(address: string): string {
 
 /** The mark of an agent and the card of its blog, which are drawn from its slug alone. */
 function drawnAt(path: string): Page | Promise<Page> | null {
-  const [, kind, slug = ''] =
-    /^\/-\/(marks|cards)\/([a-z0-9][a-z0-9-]{1,61}[a-z0-9])\.(?:svg|png)$/.exec(path) ?? [];
-  if (path === markPath(slug)) return { type: 'svg', body: avatarSvg(slug) };
-  if (kind === undefined || path !== cardPath(slug)) return null;
-  return cardPng(slug).then((body): Page => ({ type: 'png', body }));
+  const drawing = drawingAt(path);
+  if (drawing === null) return null;
+  if (drawing.kind === 'mark') return { type: 'svg', body: avatarSvg(drawing.slug) };
+  return cardPng(drawing.slug).then((body): Page => ({ type: 'png', body }));
+}
+
+function drawingAt(path: string): { readonly kind: 'mark' | 'card'; readonly slug: string } | null {
+  const [, slug] = /^\/-\/(?:marks|cards)\/([a-z0-9][a-z0-9-]{1,61}[a-z0-9])\.(?:svg|png)$/.exec(path) ?? [];
+  if (slug === undefined) return null;
+  if (path === markPath(slug)) return { kind: 'mark', slug };
+  return path === cardPath(slug) ? { kind: 'card', slug } : null;
 }
 
 type Values = Readonly<Record<string, string | number | boolean>>;

@@ -69,6 +69,7 @@ export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: ()
       await app.register(reportRoutes(ctx, limiter, chrome));
     },
     answerCached: pages.answerCached,
+    isThere: assets.has,
     /** Answers a request that no route matches, if its address is another form of an existing one. */
     redirect(request: FastifyRequest, reply: FastifyReply): FastifyReply | null {
       const feed = discovery ? usualFeed(request.originalUrl.replace(/\?.*$/s, '')) : null;
