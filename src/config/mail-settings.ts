@@ -1,4 +1,4 @@
-import { isLoopback } from '../rules/hosts.ts';
+import { endsInNumber, isLoopback } from '../rules/hosts.ts';
 import { settingValue } from '../rules/text.ts';
 
 /** The sender of all mail, taken apart. */
@@ -39,7 +39,7 @@ export function parseSmtpUrl(text: string) {
   const url = URL.canParse(text) ? new URL(text) : null;
   // A password that is not encoded ends up behind the host, where it would be shown.
   const isAddress = url !== null && /^smtps?:\/\//i.test(text) && url.hostname !== '' && url.hash === '';
-  if (!isAddress || /[^/]/.test(url.pathname)) {
+  if (!isAddress || /[^/]/.test(url.pathname) || url.port === '0' || endsInNumber(url.hostname)) {
     throw new Error(`is not an smtp:// or smtps:// address; ${urlEncoding}`);
   }
   const unknown = [...url.searchParams.keys()].find((name) => !parameters.includes(name));

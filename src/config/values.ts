@@ -3,7 +3,7 @@ import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { trustProxyFault } from '../rules/client-address.ts';
 import { domainOf, parseEmail } from '../rules/email.ts';
-import { canonicalHost, isLoopback } from '../rules/hosts.ts';
+import { canonicalHost, endsInNumber, isLoopback } from '../rules/hosts.ts';
 import { canonicalLanguage, languageTagFault } from '../rules/text/language-tags.ts';
 import { settingValue } from '../rules/text.ts';
 import { variants, type Variant } from '../variant.ts';
@@ -41,7 +41,8 @@ export function readInternalPort(given: Given): ListenAddress | null {
     /^(?:(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+)):)?(\d{1,5})$/i.exec(text) ?? [];
   const host = bracketed ?? name ?? '127.0.0.1';
   const port = Number(digits);
-  if (!(port >= 1 && port <= 65_535) || (bracketed !== undefined && isIP(bracketed) !== 6))
+  const isHost = bracketed === undefined ? !endsInNumber(host) : isIP(bracketed) === 6;
+  if (!(port >= 1 && port <= 65_535) || !isHost)
     given.refuse(`is ${settingValue(text)}, not a port from 1 to 65535 with or without an address before it`);
   else if (port === readPort(given)) given.refuse('is the port that everybody reaches, PORT: name another');
   return { host, port };
@@ -58,7 +59,7 @@ export function readVariant(given: Given): Variant {
 
 export function readHost(given: Given): string {
   const host = given.text() ?? '127.0.0.1';
-  if (isIP(host) === 0 && !/^[a-z0-9][a-z0-9.-]*$/i.test(host))
+  if (isIP(host) === 0 && (!/^[a-z0-9][a-z0-9.-]*$/i.test(host) || endsInNumber(host)))
     given.refuse(`is ${settingValue(host)}, not an address or a host name (no port, no brackets)`);
   return host;
 }
@@ -118,7 +119,8 @@ export function readBaseUrl(anyGiven: Given): string {
   if (value === null) return local;
   // The value is not repeated in a fault: with userinfo it would be a password.
   const url = /^https?:\/\//i.test(value) ? URL.parse(value) : null;
-  const host = url === null ? null : canonicalHost(url.host, url.protocol);
+  const [, written = ''] = /\/\/([^/?#:]*)/.exec(value) ?? [];
+  const host = url === null || endsInNumber(written) ? null : canonicalHost(url.host, url.protocol);
   if (url === null || host === null) {
     given.refuse('is not an http:// or https:// address');
     return local;
@@ -133,7 +135,7 @@ export function readBlogDomain(given: Given): string {
   // An IP address has no subdomains; the loopback ones have a name that has.
   const preset = isLoopback(hostname) && isAddress(hostname) ? host.replace(hostname, 'localhost') : host;
   const value = given.text() ?? preset;
-  const domain = canonicalHost(value, protocol);
+  const domain = hostOf(value, protocol);
   if (domain === null || !URL.canParse(`http://${domain}`))
     given.refuse(`is ${settingValue(value)}, not a host with or without a port`);
   else if (readVariant(given).blogHosts && isAddress(new URL(`http://${domain}`).hostname))
@@ -145,10 +147,15 @@ function isAddress(hostname: string): boolean {
   return hostname.startsWith('[') || isIPv4(hostname);
 }
 
+/** A host that is to be one of ours, in its canonical form; null if it is none. */
+function hostOf(text: string, protocol: string): string | null {
+  return endsInNumber(text.replace(/:\d*$/, '')) ? null : canonicalHost(text, protocol);
+}
+
 export function readAlsoHosts(given: Given): string[] {
   const { protocol } = new URL(readBaseUrl(given));
   return given.items().map((item) => {
-    const host = canonicalHost(item, protocol);
+    const host = hostOf(item, protocol);
     if (host === null) given.refuse(`has ${settingValue(item)}, not a host with or without a port`);
     return host ?? item;
   });

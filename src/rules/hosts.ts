@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import type { Config } from '../config/config.ts';
 
 /** What a `Host` header refers to. */
@@ -22,6 +22,11 @@ export function baseHosts({ site, alsoHosts }: Pick<Config, 'site' | 'alsoHosts'
 /** Whether a host name (without port, IPv6 in brackets) always means this machine (RFC 6761, RFC 1122). */
 export function isLoopback(hostname: string): boolean {
   return /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+}
+
+/** Whether a host name ends in a number, as none does: systems take `3000` for the address 0.0.11.184. */
+export function endsInNumber(hostname: string): boolean {
+  return isIP(hostname) === 0 && /(?:^|\.)(?:\d+|0x[\da-f]*)\.?$/i.test(hostname);
 }
 
 /**
