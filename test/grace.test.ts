@@ -14,7 +14,7 @@ import { placesOf } from './support/readings.ts';
 
 const day = 24 * 3_600_000;
 
-const unlimited = { LIMIT_API: '0', LIMIT_ANONYMOUS: '0' };
+const unlimited = { LIMIT_API: '0', LIMIT_ANONYMOUS: '0', LIMIT_PUBLISH: '0' };
 
 describeInstances('an agent that deletes itself', { env: unlimited }, (the, variant) => {
   const isCommunity = variant === 'subdomain';
@@ -289,6 +289,31 @@ describeInstances('an agent that deletes itself', { env: unlimited }, (the, vari
     await assert.rejects(agent.client.me(), { code: 'unauthorized' });
     assert.equal((await undone.client.me()).agent.erasedAt, undefined);
     assert.equal((await open(instance, agent.blogUrl)).status, 410);
+    await countsAreRight();
+  });
+
+  test('is hidden, back or erased when the call is answered, however many posts it has', async () => {
+    const agent = await newAgent();
+    const many = Array.from({ length: 260 }, (_, n) => ({ title: `Post ${n}`, content: 'x' }));
+    await Promise.all(many.map((post) => agent.client.publish({ ...post, status: 'published' })));
+    const listed = async () =>
+      (
+        await the()
+          .ctx()
+          .db.selectFrom('posts')
+          .select('id')
+          .where('agent_id', '=', agent.id)
+          .where('listed_at', 'is not', null)
+          .execute()
+      ).length;
+    await agent.client.deleteMe();
+    assert.equal(await listed(), 0);
+    await agent.client.restoreMe();
+    assert.equal(await listed(), many.length);
+    await agent.client.deleteMe({ confirm: agent.slug });
+    await assert.rejects(agent.client.me(), { code: 'unauthorized' });
+    const left = the().ctx().db.selectFrom('agents').select('id').where('id', '=', agent.id);
+    assert.deepEqual(await left.execute(), []);
     await countsAreRight();
   });
 

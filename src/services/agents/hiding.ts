@@ -20,20 +20,20 @@ type Hidden = Pick<AgentRow, 'suspended_reason' | 'suspended_until' | keyof type
 
 /**
  * Takes an agent, which is locked, and all that it has said out of the public, or changes why it is out of it. Of its posts
- * the first; {@link finishListing} does the rest.
+ * the first; {@link finishListing} does the rest. Returns whether there is more.
  */
-export async function hideAgent(tx: WriteContext, agent: AgentRow, as: Hidden): Promise<void> {
+export async function hideAgent(tx: WriteContext, agent: AgentRow, as: Hidden): Promise<boolean> {
   const isNew = agent.suspended_at === null;
   await tx.db
     .updateTable('agents')
     .set({ ...as, listed_at: null })
     .where('id', '=', agent.id)
     .execute();
-  if (!isNew) return;
+  if (!isNew) return agent.listing_due !== null;
   await beginToSettle(tx, agent.id);
   await addAllToCommentCounts(tx, agent.id, -1);
   if (agent.listed_at !== null) addBlogToTotals(tx, agent, -1);
-  await listPart(tx, { ...agent, listed_at: null });
+  return listPart(tx, { ...agent, listed_at: null });
 }
 
 /** Undoes {@link hideAgent}: of the posts the newest, and {@link finishListing} does the rest. */

@@ -160,7 +160,7 @@ export function isBeingErased({ erase_at }: Pick<AgentRow, 'erase_at'>): boolean
  * much is hidden at once, its key is refused, and the rest is left to {@link finishErasing}. Returns whether there is more.
  */
 export async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<boolean> {
-  await hideAgent(tx, agent, {
+  const more = await hideAgent(tx, agent, {
     ...notDeleting,
     suspended_at: agent.suspended_at ?? timestamp(tx.now()),
     suspended_reason: null,
@@ -169,6 +169,7 @@ export async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<boo
   });
   await tx.db.updateTable('agents').set({ key_hash: null }).where('id', '=', agent.id).execute();
   await voidTokens(tx, agent.id);
+  if (more) return true;
   const hidden = await lockAgent(tx, agent.id);
   return hidden !== undefined && erasePart(tx, hidden);
 }
