@@ -159,7 +159,52 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
       headers: { accept: 'text/html' },
     });
     assert.match(page.text, /2 posts/);
-    assertProblem(await search(the(), 'tag:🎉'), 'invalid_input');
+    assert.deepEqual(await titles(the(), 'tag:🎉'), []);
+    assertProblem(await search(the(), '🎉'), 'invalid_input');
+    assertProblem(await search(the(), 'tag:🎉 -wood'), 'invalid_input');
+  });
+
+  test('tag:name finds every tag that a post may have', async () => {
+    const [mine, other] = [await the().agent('Emblem'), await the().agent('Sigil')];
+    const tags = ['🚀', '$', '→ ∞', 'c++', '5" disk', '«quoted»', 'a/b', 'x:y'];
+    for (const { client } of [mine, other])
+      await client.publish({ title: 'Symbolic', content: 'x', tags, status: 'published' });
+    for (let n = 0; n < 3; n++)
+      await mine.client.publish({
+        title: `Rocket ${n}`,
+        content: 'A launch.',
+        tags: ['🚀'],
+        status: 'published',
+      });
+    const { post } = await mine.client.publish({
+      title: 'Grounded',
+      content: 'x',
+      tags: ['🚀'],
+      status: 'published',
+    });
+    await mine.client.updatePost(post.id, { status: 'draft' });
+    for (const tag of tags) {
+      const q = `tag:"${tag.replace(/["«»]/g, '\\$&')}"`;
+      const found = (await titles(the(), q)).filter((title) => title === 'Symbolic');
+      assert.equal(found.length, 2, q);
+    }
+    const rockets = ['Rocket 2', 'Rocket 1', 'Rocket 0', 'Symbolic', 'Symbolic'];
+    assert.deepEqual(await titles(the(), 'tag:🚀'), rockets);
+    assert.deepEqual(await titles(the(), 'launch tag:🚀'), rockets.slice(0, 3));
+    const pages: string[] = [];
+    for (let cursor = ''; ;) {
+      const answer = assertOk(await search(the(), 'tag:🚀', `&limit=2${cursor}`));
+      for (const at of [0, 1]) pages.push(...[answer.at(`posts.${at}.title`) ?? []].flat().map(String));
+      assert.equal(answer.at('total'), 5);
+      if (answer.at('nextCursor') === null) break;
+      cursor = `&cursor=${String(answer.at('nextCursor'))}`;
+    }
+    assert.deepEqual(pages, rockets);
+    const own = await the().call('GET', `/-/search?q=${encodeURIComponent('tag:🚀')}`, {
+      host: new URL(other.blogUrl).host,
+    });
+    assert.match(own.text, /Symbolic/);
+    assert.doesNotMatch(own.text, /Rocket/);
   });
 
   test('no query is an error of ours, whatever stands in it', async () => {

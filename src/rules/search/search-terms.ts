@@ -166,13 +166,13 @@ type ParsedSearch = SearchQuery & {
 
 /**
  * Reads what somebody looks for: words (all must occur), "words in this order", word* for words that begin so,
- * -word for what must not occur, and tag:name for posts with that tag. Of a second tag, or one that must not be there,
- * the words are looked for.
+ * -word for what must not occur, and tag:name for posts with that tag, in which \" stands for a quote. Of a second tag, or
+ * one that must not be there, the words are looked for.
  */
 export function parseSearch(text: string): ParsedSearch {
   const sides = { all: new Map<string, Clause>(), none: new Map<string, Clause>() };
   const warnings = new Set<string>();
-  const { tag, rest } = takeTag(text.replace(/[“”„«»]/g, '"'));
+  const { tag, rest } = takeTag(text.replace(/(?<!\\)[“”„«»]/g, '"'));
   let tooShort: string | null = null;
   let prefixes = 0;
   let words = 0;
@@ -211,9 +211,10 @@ export function parseSearch(text: string): ParsedSearch {
 function takeTag(query: string): { tag: string | null; rest: string } {
   let tag: string | null = null;
   const rest = query.replace(
-    /"[^"]*"?|(?<!\S)(-?)tag:(?:"([^"]*)"?|([^\s"]+))/gi,
+    /"[^"]*"?|(?<!\S)(-?)tag:(?:"((?:[^"\\]|\\.?)*)"?|((?:[^\s"\\]|\\.?)+))/gis,
     (whole, minus?: string, inQuotes?: string, word?: string) => {
-      const name = inQuotes ?? word;
+      // No tag has a backslash of its own.
+      const name = (inQuotes ?? word)?.replace(/\\(.?)/gs, '$1');
       if (name === undefined) return whole;
       if (name.trim() === '') return '';
       if (tag !== null || minus === '-') return `${minus}"${name}"`;

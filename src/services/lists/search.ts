@@ -71,8 +71,8 @@ async function search<Post>(
   const { warnings, tooShort, tag: named, ...query } = parseSearch(q);
   if (tooShort !== null) throw tooShortToBegin(tooShort);
   const tag = call.tag ?? named;
-  if (query.all.length === 0 && (tag === null || searchTerms(tag).length === 0))
-    throw nothingToLookFor(query);
+  const hasNone = query.all.length === 0 && (tag === null || searchTerms(tag).length === 0);
+  if (hasNone && (tag === null || query.none.length > 0)) throw nothingToLookFor(query);
   const filter = { query, tag, agentId, sort };
   const list = `search-${sha256(JSON.stringify(filter)).slice(0, 16)}`;
   const after = readCursor(cursor, list, [0, 0, 0, 0]);
@@ -97,14 +97,12 @@ type Sought = Pick<SearchCall, 'q' | 'tag' | 'agentId' | 'sort' | 'limit'> & {
 
 /** A page of the first way to understand the query that finds anything; of later pages, of the way of the first one. */
 async function findPage(ctx: Context, sought: Sought, signal: AbortSignal) {
-  const { q, query, tag, sort, limit, list, after } = sought;
+  const { q, query, sort, limit, list, after } = sought;
   const [upTo = 0, way = 0, ...place] = after?.map(Number) ?? [Number.MAX_SAFE_INTEGER];
   const ways = searchWays(query);
   const tried = after === null ? ways : ways.slice(way, way + 1);
-  const queries = tried.map((each) => within(each.query, sought));
-  const { matches, by } = await ctx.engine.findNewest(queries, rankedMatches, upTo, signal);
+  const { matches, tagged, by } = await findMatches(ctx, { ...sought, tried, upTo }, signal);
   const { query: found, instead } = tried[by] ?? asWritten(query);
-  const tagged = tag === null ? matches : await withTag(ctx, tag, matches);
   const score = (match: Match) => (sort === 'newest' ? 0 : match.score);
   const ranked = tagged.toSorted((a, b) => score(b) - score(a) || b.doc - a.doc);
   const rest = after === null ? ranked : ranked.filter((match) => isBeyond(score(match), match.doc, place));
@@ -117,6 +115,22 @@ async function findPage(ctx: Context, sought: Sought, signal: AbortSignal) {
   const isNear = instead !== null || tagged.length === 0;
   const suggestion = isNear && after === null ? await suggestionFor(ctx, q, query, signal) : null;
   return { ids, rows, found, nextCursor, total, instead, suggestion };
+}
+
+/** The newest matches of the first way that has any, and those of them that have the tag. */
+async function findMatches(
+  ctx: Context,
+  sought: Sought & { readonly tried: readonly SearchWay[]; readonly upTo: number },
+  signal: AbortSignal,
+): Promise<{ matches: readonly Match[]; tagged: readonly Match[]; by: number }> {
+  const { query, tag, tried, upTo } = sought;
+  if (query.all.length === 0 && tag !== null && searchTerms(tag).length === 0) {
+    const matches = await newestWithTag(ctx, { ...sought, tag });
+    return { matches, tagged: matches, by: 0 };
+  }
+  const queries = tried.map((each) => within(each.query, sought));
+  const found = await ctx.engine.findNewest(queries, rankedMatches, upTo, signal);
+  return { ...found, tagged: tag === null ? found.matches : await withTag(ctx, tag, found.matches) };
 }
 
 function notes(
@@ -160,6 +174,23 @@ function within(query: SearchQuery, { tag, agentId }: Pick<Sought, 'tag' | 'agen
   const terms = searchTerms(tag ?? '');
   const more = [...(terms.length > 0 ? [terms] : []), ...(agentId === null ? [] : [[agentTerm(agentId)]])];
   return { ...query, all: [...query.all, ...more.map((each) => ({ terms: each, prefix: false }))] };
+}
+
+/** The newest posts with a tag that has no word, such as an emoji: the index has none of it. */
+async function newestWithTag(
+  { db }: ReadContext,
+  { tag, agentId, upTo }: { readonly tag: string; readonly agentId: string | null; readonly upTo: number },
+): Promise<Match[]> {
+  const tagged = db.selectFrom('post_tags').where('tag', '=', tag);
+  const rows = await (agentId === null ? tagged : tagged.where('post_tags.agent_id', '=', agentId))
+    .innerJoin('search_docs', 'search_docs.post_id', 'post_tags.post_id')
+    .select(['search_docs.doc', 'search_docs.post_id'])
+    .where('search_docs.doc', '<=', upTo)
+    .orderBy('published_at', 'desc')
+    .orderBy('post_tags.post_id', 'desc')
+    .limit(rankedMatches)
+    .execute();
+  return rows.map((row) => ({ ...row, score: 0 })).toSorted((a, b) => b.doc - a.doc);
 }
 
 async function withTag({ db }: ReadContext, tag: string, matches: readonly Match[]): Promise<Match[]> {
@@ -218,6 +249,6 @@ function nothingToLookFor({ none }: SearchQuery): AppError {
   const message = `must hold a word to look for${more}`;
   return new AppError('invalid_input', `'q' ${message}.`, {
     errors: [{ field: 'q', message }],
-    hint: 'Words must all occur; "words in quotes" in this order; -word must not occur; word* is how a word begins; tag:name or tag:"two words" is a tag.',
+    hint: 'Words must all occur; "words in quotes" in this order; -word must not occur; word* is how a word begins; tag:name or tag:"two words" is a tag, \\" a quote in one.',
   });
 }
