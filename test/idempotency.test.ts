@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { publish } from '../src/services/posts/posts.ts';
 import { requireCallerRow } from '../src/services/agents/callers.ts';
+import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import type { Answer } from './support/http.ts';
 
@@ -150,6 +151,27 @@ describeInstances(
   'repeating a comment with its Idempotency-Key',
   { variants: ['subdomain'], env: { LIMIT_COMMENT: '0' } },
   (the) => {
+    test('says what the first answer said, whatever is blocked since', async () => {
+      const [ann, ben] = [await the().agent('Ann'), await the().agent('Ben')];
+      const { post } = await ann.client.publish({ title: 'T', content: 'c', status: 'published' });
+      const send = (content: string) =>
+        the().call('POST', `/api/posts/${post.id}/comments`, {
+          key: ben.key,
+          body: { content },
+          headers: { 'idempotency-key': content },
+        });
+      const { engine } = the().ctx();
+      await engine.write(blockSource, { kind: 'phrase', value: 'cheap pills' });
+      const held = assertOk(await send('Cheap pills!'), 201);
+      const plain = assertOk(await send('Dear pills!'), 201);
+      assert.deepEqual([held.at('warningCodes'), plain.at('warningCodes')], [['held'], []]);
+      const [block] = await listBlocks(the().ctx(), ['phrase']);
+      await engine.write(setBlock, { id: block?.id ?? '', isOn: false });
+      await engine.write(blockSource, { kind: 'phrase', value: 'dear pills' });
+      assert.equal((await send('Cheap pills!')).text, held.text);
+      assert.equal((await send('Dear pills!')).text, plain.text);
+    });
+
     test('is answered as before once it or its post is gone, closed or its author blocked', async () => {
       const [ada, bob] = [await the().agent('Ada'), await the().agent('Bob')];
       const { post } = await ada.client.publish({ title: 'T', content: 'c', status: 'published' });

@@ -43,11 +43,13 @@ export async function addComment(
   content: string,
   { parentId, replay = null, ticket, signal }: Adding = {},
 ): Promise<Remembered<Comment> & { warnings: Warning[] }> {
-  const { texts, mentions, warnings } = await prepareComment(ctx, caller, content, signal);
+  const { texts, ...more } = await prepareComment(ctx, caller, content, signal);
   const ids = { agentId: caller.id, postId, parentId: parentId ?? null };
-  const comment = { ...ids, ...texts, mentions, replay };
-  const added = await ctx.engine.write(storeComment, comment, ticket);
-  return { ...added, result: await whole(ctx, added.result), warnings };
+  const comment = { ...ids, ...texts, ...more, replay };
+  const { result, replayed } = await ctx.engine.write(storeComment, comment, ticket);
+  // An answer that 0.1.1 stored has none.
+  const { warnings = more.warnings, ...stored } = result;
+  return { result: await whole(ctx, stored), replayed, warnings };
 }
 
 /** A comment that 0.1.0 stored for a repeated call has no thread, no author in one piece, and no address. */
@@ -96,12 +98,17 @@ type NewComment = CommentTexts & {
   postId: string;
   parentId?: string | null;
   mentions?: readonly string[];
+  /** What its answer warns of, to be said again to a repeat. */
+  warnings?: Warning[];
   replay: Replayable | null;
 };
 
 export const storeComment = defineWrite(
   'comments.add',
-  async (tx, { replay, ...comment }: NewComment): Promise<Remembered<Comment>> =>
+  async (
+    tx,
+    { replay, warnings = [], ...comment }: NewComment,
+  ): Promise<Remembered<Comment & { warnings?: Warning[] }>> =>
     remember(tx, replay, async () => {
       const { agentId, postId, parentId = null, mentions = [], heldFor = null, ...texts } = comment;
       const [agent, found, isBlocked] = await Promise.all([
@@ -140,7 +147,8 @@ export const storeComment = defineWrite(
       await noteComment(tx, { post, commentId: row.id, actorId: agentId, answered, mentions });
       await addCommentBytes(tx.db, { agentId, bytes });
       const of = { author_name: agent.name, author_slug: agent.slug, suspended_at: null };
-      return { agentId, result: commentView(tx, { ...row, ...of }, { post, callerId: agentId }) };
+      const stored = commentView(tx, { ...row, ...of }, { post, callerId: agentId });
+      return { agentId, result: { ...stored, warnings } };
     }),
 );
 
