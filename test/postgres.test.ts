@@ -8,6 +8,7 @@ import { DatabaseError } from 'pg';
 import { loadConfig } from '../src/config/config.ts';
 import { migrations } from '../src/db/migrations/list.ts';
 import { Unreachable } from '../src/db/postgres/postgres.ts';
+import { Session } from '../src/db/postgres/postgres-session.ts';
 import { createServer as createDatabaseServer } from '../src/db/postgres/postgres-server.ts';
 import { postgresStartError } from '../src/db/postgres/postgres-start.ts';
 import { defineWrite, type Ticket } from '../src/db/write.ts';
@@ -72,6 +73,38 @@ describe('reads on PostgreSQL', () => {
     assert.deepEqual(await server.gathered(reading('select 1 as one')), [{ one: 1 }]);
     assert.ok(answered <= 2, `${answered} came first`);
     await Promise.all(large);
+  });
+});
+
+describe('lists of values on PostgreSQL', () => {
+  it('are one statement for every length, and hold what they are given', async (t) => {
+    const ctx = await open(await newDatabase());
+    t.after(() => ctx.close());
+    const odd = ['', 'null', 'NULL', ' ', 'a,b', '{}', '{"a"}', `"`, `'`, '\\', '\\"', '\\N', 'a\nb', 'ä😀'];
+    const keys = [...odd, ...Array.from({ length: 50 - odd.length }, (_, n) => `key ${n}`)];
+    await ctx.engine.write(
+      defineWrite('test.keys', async (tx): Promise<null> => {
+        await tx.db
+          .insertInto('meta')
+          .values(keys.map((key) => ({ key, value: '' })))
+          .execute();
+        return null;
+      }),
+      null,
+    );
+    const asked = t.mock.method(Session.prototype, 'executeQuery');
+    const meta = ctx.db.selectFrom('meta').select('key').where('value', '=', '').orderBy('key');
+    const keysOf = async (rows: Promise<{ key: string }[]>) => (await rows).map(({ key }) => key);
+    for (let length = 0; length <= keys.length; length++) {
+      const some = keys.slice(0, length);
+      const within = await keysOf(meta.where('key', 'in', some).execute());
+      assert.deepEqual(new Set(within), new Set(some));
+      const without = await keysOf(meta.where('key', 'not in', some).execute());
+      assert.equal(without.length, keys.length - length);
+    }
+    const texts = new Set(asked.mock.calls.map(({ arguments: [{ sql: text }] }) => text));
+    const lists = [...texts].filter((text) => /= any\(|<> all\(| in \(\$/.test(text));
+    assert.equal(lists.length, 2, lists.join('\n'));
   });
 });
 

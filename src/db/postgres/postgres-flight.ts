@@ -163,7 +163,15 @@ export function asSent(value: unknown): Sent {
   if (value === null || value === undefined) return null;
   if (typeof value === 'string' || value instanceof Buffer) return value;
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return `${value}`;
+  if (Array.isArray(value)) return `{${value.map(asMember).join()}}`;
   throw new TypeError(`A ${typeof value} cannot be sent to the database`);
+}
+
+/** A value of an array, in the notation of PostgreSQL. */
+function asMember(value: unknown): string {
+  const sent = asSent(value);
+  if (sent instanceof Buffer) throw new TypeError('An array of bytes cannot be sent to the database');
+  return typeof sent === 'string' ? `"${sent.replace(/["\\]/g, '\\$&')}"` : 'null';
 }
 
 /** Types that the driver leaves as text: `int8` and `numeric` of pg_type. */

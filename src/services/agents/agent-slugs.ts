@@ -1,5 +1,6 @@
-import { sql } from 'kysely';
+import { expressionBuilder, sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
+import type { Tables } from '../../db/tables.ts';
 import { timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { shortRandom } from '../../rules/secrets.ts';
@@ -162,6 +163,7 @@ async function freeSlug(ctx: ReadContext, stem: string): Promise<string> {
 }
 
 async function holdersOf({ db }: ReadContext, slugs: readonly string[]): Promise<readonly Holder[]> {
+  const among = expressionBuilder<Tables, 'agents' | 'retired_slugs'>()('slug', 'in', slugs);
   const { rows } = await sql<Holder>`
     select slug, id, verified_at, registered_at, (
       select count(*) from (
@@ -171,10 +173,8 @@ async function holdersOf({ db }: ReadContext, slugs: readonly string[]): Promise
         limit ${sql.lit(mostHeld)}
       ) as others
     ) as newer
-    from agents where slug in (${sql.join(slugs)})
+    from agents where ${among}
     union all
-    select slug, null, retired_at, retired_at, 0 from retired_slugs where slug in (${sql.join(slugs)})`.execute(
-    db,
-  );
+    select slug, null, retired_at, retired_at, 0 from retired_slugs where ${among}`.execute(db);
   return rows;
 }

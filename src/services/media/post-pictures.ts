@@ -1,4 +1,4 @@
-import { preparedChange } from '../../db/prepared.ts';
+import { preparedChange, preparedRows } from '../../db/prepared.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { PictureUse } from '../../markdown/rendered.ts';
 import { isPictureName } from '../../rules/text/media-names.ts';
@@ -100,22 +100,25 @@ export async function pictureWarnings(
 }
 
 /** Notes which pictures a post shows from now on, if its agent has them. */
-export async function linkPictures(
+export function linkPictures(
   tx: WriteContext,
   post: { readonly id: string; readonly agent_id: string },
   names: readonly string[],
   { replaces }: { readonly replaces: boolean },
-): Promise<void> {
+): void {
   if (replaces) unlinkPictures(tx.db, { postId: post.id });
-  const { id: post_id, agent_id } = post;
-  const rows = names.filter(isPictureName).map((name) => ({ post_id, name, agent_id }));
-  for (let at = 0; at < rows.length; at += namesAtOnce)
-    await tx.db
-      .insertInto('post_media')
-      .values(rows.slice(at, at + namesAtOnce))
-      .onConflict((conflict) => conflict.doNothing())
-      .execute();
+  const { id, agent_id } = post;
+  const rows = names.filter(isPictureName).map((name) => [id, name, agent_id]);
+  if (rows.length > 0) insertLinks(tx.db, rows);
 }
+
+const insertLinks = preparedRows((db, rows) =>
+  db
+    .insertInto('post_media')
+    .values(rows.map(([post_id, name, agent_id]) => ({ post_id, name, agent_id }) as never))
+    .onConflict((conflict) => conflict.doNothing())
+    .compile(),
+);
 
 const unlinkPictures = preparedChange((db, { postId }: { postId: string }) =>
   db.deleteFrom('post_media').where('post_id', '=', postId).compile(),

@@ -1,4 +1,5 @@
 import type { ReadContext, WriteContext } from '../../context.ts';
+import { preparedInsert } from '../../db/prepared.ts';
 import { timestamp } from '../../db/write.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
@@ -153,9 +154,11 @@ export async function redirectAgain(
       .execute();
   const again = former.filter(({ slug }) => free.includes(slug)).slice(0, mostFormerSlugs);
   const rows = again.map((address) => ({ agent_id, post_id: id, ...address, deleted_at: null }));
-  if (rows.length > 0) await tx.db.insertInto('former_slugs').values(rows).execute();
+  if (rows.length > 0) insertAddresses(tx.db, rows);
   return again.length === former.length;
 }
+
+const insertAddresses = preparedInsert('former_slugs');
 
 /** Those that no post of the agent has, and that lead to none; for a draft, where no deleted post was either. */
 async function freeAmong(

@@ -127,7 +127,7 @@ async function linkPicturesOf(
   const names = namesUsed(rendered?.html ?? (await storedText(tx, next.id, 'html')));
   const image = next.image === null ? [] : [hostedName(next.image) ?? ''];
   const replaces = existing !== null && (contentChanged || imageChanged);
-  await linkPictures(tx, next, [...names, ...image], { replaces });
+  linkPictures(tx, next, [...names, ...image], { replaces });
 }
 
 /** Notes that a source block holds a post back, which may have been public. */
