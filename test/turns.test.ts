@@ -248,12 +248,14 @@ test('packets are read at a pace, and none while connections come in', async (t)
   t.mock.method(performance, 'now', () => now);
   let [stopped, started] = [0, 0];
   const allStarted = Promise.withResolvers<void>();
-  const handle = {
+  const ofNode = {
+    reading: true,
     readStop: () => stopped++,
     readStart: () => ++started === 4 && allStarted.resolve(),
   };
   const readInTurn = createPace({ most: 16, every: 4 });
-  for (let n = 0; n < 20; n++) readInTurn(Object.assign(new Socket(), { _handle: handle }), () => 'a');
+  for (let n = 0; n < 20; n++)
+    readInTurn(Object.assign(new Socket(), { _handle: Object.create(ofNode) as unknown }), () => 'a');
   assert.equal(stopped, 4);
   arrivals.hasCome();
   for (const end = Date.now() + 50; Date.now() < end; await new Promise(setImmediate)) arrivals.hasCome();
@@ -266,8 +268,8 @@ test('addresses take turns with the packets that are read of them, and who has l
   const order: string[] = [];
   const readSlowly = createPace({ most: 1, every: 8 });
   const packetOf = (name: string) => {
-    const handle = { readStop: () => {}, readStart: () => order.push(name) };
-    const socket = Object.assign(new Socket(), { _handle: handle });
+    const ofNode = { reading: true, readStop: () => {}, readStart: () => order.push(name) };
+    const socket = Object.assign(new Socket(), { _handle: Object.create(ofNode) as unknown });
     readSlowly(socket, () => name.charAt(0));
     return socket;
   };
@@ -586,6 +588,36 @@ test('of what a client sends without asking for anything little is read in one t
   for (const socket of open) socket.write('\r\n'.repeat(bytes / 2));
   const most = await mostInTurn(clients * bytes);
   assert.ok(most <= (clients + 16) * 64 * 1024, `${most} bytes`);
+});
+
+test('a connection that waits for its turn is not read when a part of its body is taken', async (t) => {
+  const come = Promise.withResolvers<IncomingMessage>();
+  const server = createServer({ highWaterMark: 1_024 }, (request, response) => {
+    if (request.url === '/waits') come.resolve(request);
+    else request.resume();
+    request.once('end', () => response.end());
+  });
+  const { open } = await connectTo(server, 2, t);
+  await Promise.all(open.map((socket) => once(socket, 'connect')));
+  const chunks = `1f4\r\n${'x'.repeat(500)}\r\n`.repeat(4);
+  const begin = (path: string) =>
+    `POST ${path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`;
+  const [first, waiting] = open as [Socket, Socket];
+  // Nobody has a turn meanwhile.
+  const coming = t.mock.method(arrivals, 'areComing', () => true);
+  first.write(`${begin('/first')}0\r\n\r\n`);
+  await once(first, 'data');
+  waiting.write(begin('/waits'));
+  const request = await come.promise;
+  const { bytesRead } = request.socket;
+  waiting.write(`${chunks}0\r\n\r\n`);
+  // Node has paused it, since more has come than it keeps, and wants to read on now.
+  await once(request.resume(), 'resume');
+  await someTurns();
+  assert.equal(request.readableLength, 0);
+  assert.equal(request.socket.bytesRead, bytesRead);
+  coming.mock.restore();
+  await once(waiting, 'data');
 });
 
 test('what reads bodies leaves the next one, and other users of a parser, alone', async (t) => {

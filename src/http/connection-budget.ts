@@ -4,7 +4,7 @@ import { countBudgetHit } from '../platform/measured.ts';
 import { freeChunk } from '../platform/memory.ts';
 import { createSlices } from '../platform/slices.ts';
 import { connectionsOf, responseOn, type Arrivals } from '../platform/arrivals.ts';
-import { endPacket, handleOf, prepareParser, type AddressOf } from './parser.ts';
+import { endPacket, prepareParser, readAgain, stopReading, type AddressOf } from './parser.ts';
 
 /** How many connections there may be of one address, and of all. */
 type Most = { readonly ofAddress: number; readonly ofAll: number };
@@ -108,7 +108,7 @@ export function beginInSlices(server: Server, arrivals: Arrivals, addressOf: Add
     const { length } = first;
     if (held + length > mostHeld) return serve(this, first);
     held += length;
-    handleOf(this)?.readStop();
+    stopReading(this);
     inSlices(() => {
       held -= length;
       serve(this, first);
@@ -121,7 +121,7 @@ export function beginInSlices(server: Server, arrivals: Arrivals, addressOf: Add
     start(socket);
     // As Node leaves a connection that it begins: else the stream reads on where Node pauses it.
     socket.read(0);
-    handleOf(socket)?.readStart();
+    readAgain(socket);
     // To Node's parser, which reads what follows by itself, and copies what it gives on.
     socket.emit('data', first);
     endPacket(socket, first.length);

@@ -36,9 +36,31 @@ function parserOf(socket: Socket): Parser | null {
   return (Reflect.get(socket, 'parser') as Parser | null | undefined) ?? null;
 }
 
-/** What Node reads from; null once it is closed. To pause the stream would not do: the request resumes it. */
-export function handleOf(socket: Socket): { readStart(): void; readStop(): void } | null {
-  return Reflect.get(socket, '_handle') as ReturnType<typeof handleOf>;
+/** What Node reads from, and notes there whether it wants to. */
+type Handle = { readonly reading: boolean; readStart(): unknown; readStop(): unknown };
+
+/** Null once it is closed. */
+function handleOf(socket: Socket): Handle | null {
+  return Reflect.get(socket, '_handle') as Handle | null;
+}
+
+/**
+ * Reads nothing of a connection until {@link readAgain}. To pause it would not do: Node resumes it when a part of a body
+ * is taken, or an answer has left.
+ */
+export function stopReading(socket: Socket): void {
+  const handle = handleOf(socket);
+  handle?.readStop();
+  if (handle) handle.readStart = () => 0;
+}
+
+/** Reads a connection again, unless Node has paused it meanwhile. */
+export function readAgain(socket: Socket): void {
+  const handle = handleOf(socket);
+  if (!handle) return;
+  // That of its class is seen again.
+  Reflect.deleteProperty(handle, 'readStart');
+  if (handle.reading) handle.readStart();
 }
 
 /** Parses no more of the packet that is being parsed: one of 64 KiB may hold 1,800 requests, which is 0.1 s of work. */
@@ -72,7 +94,7 @@ export function createPace({ most, every }: { most: number; every: number }) {
       if (socket === undefined) break;
       owners.delete(socket);
       socket.off('close', forget);
-      if (!socket.isPaused()) handleOf(socket)?.readStart();
+      readAgain(socket);
     }
     if (waiting.size > 0) readOnLater();
   }
@@ -89,9 +111,7 @@ export function createPace({ most, every }: { most: number; every: number }) {
   return (socket: Socket, addressOf: AddressOf): void => {
     readOnLater();
     if (packets++ < most) return;
-    handleOf(socket)?.readStop();
-    // A request that was behind has resumed it.
-    if (owners.has(socket)) return;
+    stopReading(socket);
     // Behind a proxy that of the last request, not of the connection.
     const owner = addressOf(parserOf(socket)?.incoming ?? { socket, headers: {} });
     owners.set(socket, owner);
