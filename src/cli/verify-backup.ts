@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,6 +28,7 @@ export async function verifyFile(config: Config, path: string, options: Options)
   const { sha256Of } = await import('../platform/checksum.ts');
   const backup = await fileAt(config, path);
   const scratch = mkdtempSync(join(tmpdir(), 'masthead-verify-'));
+  const release = removedWithUs(scratch);
   try {
     options.status(`Restoring ${backup} to ${scratch} …`);
     const file = join(scratch, 'masthead.db');
@@ -37,7 +39,25 @@ export async function verifyFile(config: Config, path: string, options: Options)
   } finally {
     options.status('');
     rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
+    release();
   }
+}
+
+/**
+ * Has a folder removed when this process ends, also by a signal, which it could only answer between two statements of
+ * SQLite: one of a large backup takes minutes. Returns what ends that.
+ */
+function removedWithUs(folder: string): () => void {
+  const script = `trap '' INT TERM HUP; cat; rm -rf -- "$1"`;
+  const keeper = spawn('/bin/sh', ['-c', script, 'sh', folder], {
+    // Away from the terminal, whose Ctrl-C is for all of its programs.
+    detached: true,
+    env: {},
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  for (const part of [keeper, keeper.stdin]) part.on('error', () => undefined);
+  keeper.unref();
+  return () => keeper.stdin.end();
 }
 
 /** Examines the database at an address, which a dump was restored into. It is only read. Throws StartError. */

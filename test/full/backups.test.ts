@@ -177,6 +177,25 @@ describe('a backup is verified', () => {
     assert.equal(existsSync(join(dir, 'nowhere')), false);
   });
 
+  test('and its copy is gone, whatever ends it', async () => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'] as const) {
+      const scratch = fresh();
+      const program = fileURLToPath(new URL('../../bin/masthead.mjs', import.meta.url));
+      const child = spawn(process.execPath, [program, 'verify-backup', file], {
+        env: { PATH: process.env['PATH'], ...quickLoad(), DATA_DIR: fresh(), TMPDIR: scratch },
+        stdio: 'ignore',
+      });
+      const ended = once(child, 'exit');
+      const copies = () => readdirSync(scratch).filter((name) => name.startsWith('masthead-verify'));
+      const isAtWork = () => copies().some((name) => readdirSync(join(scratch, name)).length > 0);
+      while (!isAtWork() && child.exitCode === null) await delay(1);
+      child.kill(signal);
+      assert.deepEqual(await ended, [null, signal]);
+      for (let tries = 0; copies().length > 0 && tries < 1_000; tries++) await delay(10);
+      assert.deepEqual(copies(), [], signal);
+    }
+  });
+
   test('and a changed letter, a wrong count, a lost text and a cut off file are named', async () => {
     const letter = join(fresh(), 'letter.db');
     const bytes = readFileSync(file);

@@ -63,7 +63,7 @@ export const verifyBackup: Command = {
   details: [
     'Takes a file, or a folder of backups, of which it takes the newest. Its checksum, its structure, every stored count',
     'and up to 100 of its pages are examined. The scratch folder is made below TMPDIR, needs the size of the backup, and is',
-    'removed. Of the service nothing is touched, but what was found in a folder is noted for doctor and metrics.',
+    'removed, also after Ctrl-C. Of the service nothing is touched, but what was found in a folder is noted for doctor and metrics.',
     'Pictures are held against their files in MEDIA_DIR, which may name a copy of that folder.',
     'Of PostgreSQL: restore the dump into an empty database, and give the address of that one (postgres://…), which is',
     'only read. The exit code is 1 when anything is wrong.',
