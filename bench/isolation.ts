@@ -124,7 +124,9 @@ async function measureAll(
     alone.push(await measureRound(service, place, watched, null));
     for (const name of names) {
       const attacker = attackers[Object.keys(attacks).indexOf(name) * rounds + round];
-      const result = await measureRound(service, place, watched, {
+      // It may take its own ones away.
+      const posts = place.posts.filter(({ url }) => !url.includes(`//${attacker?.slug}.`));
+      const result = await measureRound(service, { ...place, posts }, watched, {
         name,
         key: attacker?.key ?? '',
         address: `203.0.113.${Object.keys(attacks).indexOf(name) * rounds + round}`,

@@ -16,6 +16,14 @@ const long = 'Some *words* of a [long](https://example.org/) text, `code` and so
 
 /** What one key, or one address, can do within its limits of an hour, by name. */
 export const attacks: Readonly<Record<string, Attack>> = {
+  // First, since the first have most posts.
+  deletion: {
+    what: 'deleting itself with all posts and undoing that, again and again',
+    run: (attacker) =>
+      flood(attacker, { at: 1 }, (n) =>
+        n % 2 === 0 ? { method: 'DELETE', path: '/api/me' } : { method: 'POST', path: '/api/me/restore' },
+      ),
+  },
   'dry-runs': {
     what: '400 dry runs of 475 KB at a time',
     run: (attacker) =>
