@@ -15,6 +15,7 @@ import {
   startInstance,
   type Instance,
 } from './support/instance.ts';
+import { onDatabase } from './support/on-database.ts';
 import { randomFrom } from './support/random.ts';
 
 const search = (instance: Instance, q: string, more = '') =>
@@ -47,6 +48,40 @@ describeInstances('search', { variants: ['subdomain'] }, (the) => {
     assert.deepEqual(await titles(the(), 'brewing'), ['Brewing'], 'changed while down');
     await client.deletePost(post.id);
     assert.deepEqual(await titles(the(), 'brewing'), [], 'deleted');
+  });
+
+  test('a phrase is found, and a word of a script without spaces, however often their parts occur before', async () => {
+    const { client } = await the().agent('Often');
+    const common = 'the zorble of the quandle, '.repeat(600);
+    const content = {
+      phrase: `${common} the vexed zorble ends`,
+      pairs: `${'日本に日を。'.repeat(1_500)}毎日本日に、`,
+      neither: `${common} vexed`,
+    };
+    const titled = new Map<string, string>();
+    for (const [title, text] of Object.entries(content)) {
+      const { post } = await client.publish({ title, content: text, status: 'published' });
+      titled.set(post.id, title);
+    }
+    const found: readonly [q: string, titles: readonly string[]][] = [
+      ['"the vexed zorble"', ['phrase']],
+      ['"vexed zorble end"*', ['phrase']],
+      ['"of the vex"*', []],
+      ['"quandle the vex"*', ['phrase']],
+      ['"quandle vexed"', ['neither']],
+      ['"zorble vexed"', []],
+      ['vexed -"vexed zorble"', ['neither']],
+      ['毎日本日', ['pairs']],
+      ['日本日に', ['pairs']],
+      ['日本を', []],
+    ];
+    const { signal } = new AbortController();
+    for (const [q, expected] of found) {
+      const { matches } = await the()
+        .ctx()
+        .engine.findNewest([parseSearch(q)], 10, 1e9, signal);
+      assert.deepEqual(matches.map(({ post_id }) => titled.get(post_id) ?? '').toSorted(), expected, q);
+    }
   });
 
   test("posts of a suspended agent are not found until it is restored, and a deleted agent's never", async () => {
@@ -652,6 +687,32 @@ test('a search that cannot begin is answered, and its address searches on', asyn
   await assert.rejects(waiting, { code: 'unavailable' });
   fails = false;
   assert.equal(await searches.find('c', { address: 'y', signal }, async () => 3), 3);
+});
+
+test('PostgreSQL: posts of before are found by further positions too, once they are indexed again', async () => {
+  const instance = await startInstance({ engine: 'postgres' });
+  try {
+    const { client } = await instance.agent('Before');
+    const content = `${'the zorble of the quandle, '.repeat(300)} the vexed zorble ends`;
+    const { post } = await client.publish({ title: 'Long', content, status: 'published' });
+    await onDatabase(
+      instance.ctx(),
+      `delete from migrations where name = '0042-further-positions';
+      update post_search set terms =
+        ts_delete(terms, array(select lexeme from unnest(terms) where lexeme like '%\uE001%'))`,
+    );
+    const { signal } = new AbortController();
+    const find = () => instance.ctx().engine.findNewest([parseSearch('"vexed zorble"')], 1, 1e9, signal);
+    assert.deepEqual((await find()).matches, []);
+    await instance.restart();
+    await indexRenamed(instance.ctx(), async () => true);
+    assert.deepEqual(
+      (await find()).matches.map(({ post_id }) => post_id),
+      [post.id],
+    );
+  } finally {
+    await instance.close();
+  }
 });
 
 test('SQLite finds matches in the full-text index, newest first, without sorting', async () => {

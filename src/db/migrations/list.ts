@@ -39,6 +39,7 @@ import { trashByAge } from './0038-trash-by-age.ts';
 import { sealedKeys } from './0039-sealed-keys.ts';
 import { promisedErasure } from './0040-promised-erasure.ts';
 import { listingInParts } from './0041-listing-in-parts.ts';
+import { furtherPositions } from './0042-further-positions.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -84,4 +85,5 @@ export const migrations: readonly Migration[] = [
   sealedKeys,
   promisedErasure,
   listingInParts,
+  furtherPositions,
 ];

@@ -20,6 +20,8 @@ export type DialectTypes = {
   readonly searchTables: readonly RawBuilder<unknown>[];
   /** Has large texts compressed by a faster method, where the database has several. */
   readonly fastCompression: readonly RawBuilder<unknown>[];
+  /** Notes in `meta` the agents of posts whose terms lost positions in the full-text index: these are indexed again. */
+  readonly cutPositions: readonly RawBuilder<unknown>[];
   /** Requests one rewrite of the whole database, so that deleted data leaves its free pages. */
   readonly rewritten: readonly RawBuilder<unknown>[];
   /** Records in `meta` that terms of deleted posts are to be erased from that index. */

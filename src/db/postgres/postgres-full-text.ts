@@ -179,9 +179,13 @@ function vector({ title, tags, text }: SearchFields): Buffer {
       position = Math.min(position + 1, lastPosition);
       const known = positions.get(term);
       if (known === undefined) positions.set(term, [position]);
-      else if (known.length < mostPositions && known.at(-1) !== position) known.push(position);
+      else if (known.at(-1) !== position) known.push(position);
     }
     position += gap;
+  }
+  for (const [term, places] of positions) {
+    for (let part = 1; places.length > mostPositions; part++)
+      positions.set(furtherTerm(term, part), places.splice(-mostPositions));
   }
   let most = 4;
   for (const [term, places] of positions) most += longestUnit * term.length + 3 + 2 * places.length;
@@ -199,6 +203,11 @@ function vector({ title, tags, text }: SearchFields): Buffer {
 /** Most bytes of a UTF-16 unit in UTF-8. */
 const longestUnit = 3;
 
+/** The term that has more positions of a term than one can have; what they begin with is in no term of a text. */
+function furtherTerm(term: string, part: number | ''): string {
+  return `${term}\uE001${part}`;
+}
+
 /** PostgreSQL keeps no more of one term, and none beyond: https://www.postgresql.org/docs/current/textsearch-limitations.html */
 const mostPositions = 255;
 const lastPosition = 16_383;
@@ -212,7 +221,15 @@ function expression({ all, none, some }: SearchQuery): string {
 }
 
 function phrase({ terms, prefix, or = [] }: Clause): string {
-  const inOrder = (words: readonly string[]) => words.map((term) => `'${term}'`).join(' <-> ');
   const others = or.map((each) => `(${inOrder(each.split(' '))})`);
-  return `(${[`(${inOrder(terms)}${prefix ? ':*' : ''})`, ...others].join(' | ')})`;
+  return `(${[`(${inOrder(terms, prefix)})`, ...others].join(' | ')})`;
+}
+
+/** Each term of a phrase at any of its positions: a term alone is there by its first ones, and a beginning has all. */
+function inOrder(terms: readonly string[], prefix = false): string {
+  const written = terms.map((term, i) => {
+    if (prefix && i === terms.length - 1) return `'${term}':*`;
+    return terms.length === 1 ? `'${term}'` : `('${term}' | '${furtherTerm(term, '')}':*)`;
+  });
+  return written.join(' <-> ');
 }

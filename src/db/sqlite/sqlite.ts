@@ -40,6 +40,7 @@ export const sqliteTypes: DialectTypes = {
   searchErasure: sqliteSearchErasure,
   altersColumns: false,
   fastCompression: [],
+  cutPositions: [],
   rewritten: [
     // A new database has no id yet, and nothing that was deleted.
     sql`insert into meta (key, value)
