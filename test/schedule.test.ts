@@ -203,7 +203,10 @@ describeInstances('a schedule', { env: { LIMIT_API: '100000', LIMIT_PUBLISH: '10
     };
     let looks = 0;
     const now = () => Date.parse(at);
-    await publishDue({ ...ctx, engine, now }, async () => ++looks < 100);
+    await assert.rejects(
+      publishDue({ ...ctx, engine, now }, async () => ++looks < 100),
+      /busy/,
+    );
     assert.equal(looks, drafts.length);
     await pass(10 * minute);
     assert.equal((await ada.client.listPosts({ status: 'published', limit: 1 })).total, drafts.length);
@@ -246,7 +249,7 @@ describeInstances('a schedule', { env: { LIMIT_API: '100000', LIMIT_PUBLISH: '10
     const { client } = await newAgent();
     const { post } = await client.publish({ title: 'Over', content: 'c', publishAt: ahead(2 * minute) });
     await the().restart({ READ_ONLY: 'on' });
-    await pass(2 * minute + 30_000);
+    await assert.rejects(pass(2 * minute + 30_000), /read-only/);
     const findings = async () => (await examine(the().ctx())).find(({ what }) => what === 'schedule');
     assert.equal((await findings())?.state, 'ok');
     the().clock.advance(minute);

@@ -102,49 +102,50 @@ export async function startHousekeeping(ctx: Context) {
 
 /** Starts what is done again and again, each at its own pace. */
 function startChores(ctx: Context, isTrusted: () => boolean, mustStop: () => boolean) {
+  const attempt = createAttempts(ctx);
   const sweeps = createLoop(async () => {
-    if (isTrusted() && (await sweepOnce(ctx))) return erasePause;
+    if (isTrusted() && (await attempt('nothing was swept', async () => sweepOnce(ctx)))) return erasePause;
     // Jitter, so that processes that started together do not sweep together.
     return sweepEvery * (0.75 + Math.random() / 2);
   }, Math.random() * firstSweepWithin);
 
   const erasures = createLoop(async () => {
     const began = performance.now();
-    await eraseDeletedTerms(ctx, mustStop);
+    await attempt('terms of deleted posts were not erased', async () => eraseDeletedTerms(ctx, mustStop));
     return Math.max(eraseEvery, eraseRarely * (performance.now() - began));
   }, eraseEvery);
 
   const settling = createLoop(async () => {
-    await quietly('votes and comments were not counted', (between) => settleCommunity(ctx, between));
+    await inParts('votes and comments were not counted', (between) => settleCommunity(ctx, between));
     return settleEvery;
   }, firstSettleAfter);
 
   // By itself: while agents are renamed again and again, it does not end.
   const renames = createLoop(async () => {
-    await quietly('posts were not indexed by a new name', (between) => indexRenamed(ctx, between));
+    await inParts('posts were not indexed by a new name', (between) => indexRenamed(ctx, between));
     return settleEvery;
   }, firstSettleAfter);
 
   const expiries = createLoop(async () => {
     if (isTrusted())
-      await quietly('what was kept long enough was not erased', (between) => expire(ctx, between));
-    await quietly('posts were not hashed', (between) => hashStored(ctx, between));
+      await inParts('what was kept long enough was not erased', (between) => expire(ctx, between));
+    await inParts('posts were not hashed', (between) => hashStored(ctx, between));
     return expireEvery;
   }, Math.random() * firstSweepWithin);
 
   const publications = createLoop(async () => {
-    await quietly('posts that are due were not published', (between) => publishDue(ctx, between));
+    await inParts('posts that are due were not published', (between) => publishDue(ctx, between));
     return publishEvery;
   }, publishEvery);
 
   const looks = createLoop(async () => {
     if (isTrusted())
-      await quietly('files of pictures were not removed', (between) => sweepFiles(ctx, between));
+      await inParts('files of pictures were not removed', (between) => sweepFiles(ctx, between));
     return lookEvery * (0.75 + Math.random() / 2);
   }, Math.random() * firstLookWithin);
 
-  /** Does work in many writes that any later check can go on with, while writes are accepted. */
-  async function quietly(failed: string, work: (between: () => Promise<boolean>) => Promise<void>) {
+  /** Does work in many writes that any later check can go on with. */
+  async function inParts(failed: string, work: (between: () => Promise<boolean>) => Promise<void>) {
     let began = performance.now();
     const giveWay = async () => {
       // As long as the last write took, so that others have at least half of the time.
@@ -152,39 +153,55 @@ function startChores(ctx: Context, isTrusted: () => boolean, mustStop: () => boo
       began = performance.now();
       return !mustStop();
     };
-    try {
-      if (ctx.engine.readOnly() === null) await work(giveWay);
-    } catch (error) {
-      ctx.log.debug({ err: error }, `${failed}; the next check tries again`);
-    }
+    await attempt(failed, async () => work(giveWay));
   }
 
   return [sweeps, erasures, settling, renames, expiries, publications, looks];
 }
 
-async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise<void> {
-  try {
-    if (ctx.engine.readOnly() !== null || !(await areTermsLeft(ctx))) return;
-    let done = await ctx.engine.write(eraseTerms, { part: 'first' });
-    while (!done && !mustStop()) {
-      await setTimeout(erasePause);
-      done = await ctx.engine.write(eraseTerms, { part: 'next' });
+/**
+ * The function that does work while writes are accepted: null where it fails, which a later check makes good. `failed` says
+ * what that is, and is a warning once, until the work succeeds again.
+ */
+function createAttempts({ engine, log }: Context) {
+  const failing = new Set<string>();
+  return async <T>(failed: string, work: () => Promise<T>): Promise<T | null> => {
+    if (engine.readOnly() !== null) return null;
+    try {
+      const result = await work();
+      if (failing.delete(failed)) log.info({ failed }, 'upkeep that had failed is done again');
+      return result;
+    } catch (error) {
+      const isNew = !isToldElsewhere(error) && !failing.has(failed);
+      if (isNew) failing.add(failed);
+      log[isNew ? 'warn' : 'debug']({ err: error }, `${failed}; the next check tries again`);
+      return null;
     }
-  } catch (error) {
-    ctx.log.debug({ err: error }, 'terms of deleted posts were not erased; the next check tries again');
+  };
+}
+
+/** Failures of a database that takes nothing at present, which has lines of its own. */
+const ofDatabase: readonly string[] = ['unavailable', 'read_only', 'storage_full'];
+
+function isToldElsewhere(error: unknown): boolean {
+  if (error instanceof AppError) return ofDatabase.includes(error.code);
+  return error instanceof Error && isToldElsewhere(error.cause);
+}
+
+async function eraseDeletedTerms(ctx: Context, mustStop: () => boolean): Promise<void> {
+  if (!(await areTermsLeft(ctx))) return;
+  let done = await ctx.engine.write(eraseTerms, { part: 'first' });
+  while (!done && !mustStop()) {
+    await setTimeout(erasePause);
+    done = await ctx.engine.write(eraseTerms, { part: 'next' });
   }
 }
 
 /** Whether there may be more to sweep at once. */
 async function sweepOnce(ctx: Context): Promise<boolean> {
-  try {
-    const { mailGivenUp, more = false } = await ctx.engine.write(sweep, null);
-    if (mailGivenUp > 0) {
-      ctx.log.error({ messages: mailGivenUp }, 'mail was given up: it could not be delivered within 7 days');
-    }
-    return more;
-  } catch (error) {
-    ctx.log.debug({ err: error }, 'nothing was swept; the next sweep tries again');
-    return false;
+  const { mailGivenUp, more = false } = await ctx.engine.write(sweep, null);
+  if (mailGivenUp > 0) {
+    ctx.log.error({ messages: mailGivenUp }, 'mail was given up: it could not be delivered within 7 days');
   }
+  return more;
 }

@@ -11,7 +11,8 @@ const filesAtOnce = 20;
 
 /**
  * Removes files that the database does not know of, as a crash or a restored backup leaves them, and notes those that no
- * picture is stored in any more, as agents leave them that are erased at the same moment.
+ * picture is stored in any more, as agents leave them that are erased at the same moment. Throws at the end if one could
+ * not be removed.
  */
 export async function sweepFiles(ctx: Context, between: () => Promise<boolean>): Promise<void> {
   const pictures = createPictureStore(ctx.config.media.dir);
@@ -29,7 +30,7 @@ export async function sweepFiles(ctx: Context, between: () => Promise<boolean>):
       if (left.length > 0) await ctx.engine.write(noteLeft, { hashes: left });
       if (!(await between())) break;
     }
-    if (failed !== null) ctx.log.warn({ reason: failed }, 'files of pictures were not removed');
+    if (failed !== null) throw new Error(failed);
   } catch (error) {
     // No picture was ever stored, or the disk is not there: whoever uses the folder says so.
     if (errorCode(error) === undefined) throw error;

@@ -7,28 +7,22 @@ import { noteSchedule } from '../community/inbox-events.ts';
 import { noPreconditions } from '../preconditions.ts';
 import { keptPosts } from '../posts/find-post.ts';
 import { savePostOf } from '../posts/post-store.ts';
+import { doEach, type Between } from '../upkeep/one-by-one.ts';
 
 /** Posts that are looked at in one go. */
 const postsAtOnce = 50;
 
 /**
  * Publishes the drafts whose time has come, in the order of their times. Any number of processes may do it, and any of
- * them may crash. `between` is called after each write, to let others go first; it returns whether to go on.
+ * them may crash. `between` is called after each write, to let others go first; it returns whether to go on. One that fails
+ * is tried again in a second, and not in the way of the others: the first failure is thrown at the end.
  */
-export async function publishDue(ctx: Context, between: () => Promise<boolean>): Promise<void> {
-  let after: Due | null = null;
-  for (;;) {
-    const due: Due[] = await dueAfter(ctx, after);
-    for (const post of due) {
-      // One that fails is tried again in a second, and must not be in the way of the others.
-      await publishOne(ctx, post).catch((error: unknown) => {
-        ctx.log.debug({ err: error, post: post.id }, 'a post that is due was not published');
-      });
-      if (!(await between())) return;
-    }
-    if (due.length < postsAtOnce) return;
-    after = due.at(-1) ?? null;
-  }
+export async function publishDue(ctx: Context, between: Between): Promise<void> {
+  await doEach(
+    (after: Due | null) => dueAfter(ctx, after),
+    (post) => publishOne(ctx, post),
+    between,
+  );
 }
 
 /** Drafts whose time of publication has come, of agents that are not suspended. */

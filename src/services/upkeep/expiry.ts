@@ -27,7 +27,7 @@ const agentsAtOnce = 100;
 /**
  * Ends suspensions and probations, and deletes what has been stored for as long as the settings say. Any number of processes may do
  * it, and any of them may crash. `between` is called after each write, to let others go first; it returns whether to go on.
- * What fails holds up nothing else.
+ * What fails holds up nothing else: the first failure is thrown at the end.
  */
 export async function expire(ctx: Context, between: Between): Promise<void> {
   let goesOn = true;
@@ -47,17 +47,15 @@ export async function expire(ctx: Context, between: Between): Promise<void> {
     purge,
     eraseDue,
   ];
-  let level: 'warn' | 'debug' = 'warn';
+  const failures: unknown[] = [];
   for (const step of steps) {
-    try {
-      await step(ctx, asked);
-    } catch (error) {
-      ctx.log[level]({ err: error }, 'what was kept long enough was not erased; the next check tries again');
-      level = 'debug';
+    await step(ctx, asked).catch(async (error: unknown) => {
+      failures.push(error);
       await asked();
-    }
-    if (!goesOn) return;
+    });
+    if (!goesOn) break;
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Removes files that no picture is stored in. Throws at the end if one could not be removed. */
