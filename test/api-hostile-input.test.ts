@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { atMost } from './support/at-most.ts';
-import { documentOf } from './support/api-document.ts';
+import { documentOf, operationsOf } from './support/api-document.ts';
 import { fuzz, populate } from './support/fuzz.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { naughty } from './support/naughty.ts';
@@ -253,6 +253,37 @@ describeInstances(
           ),
         ]);
       }
+    });
+
+    test('of a NUL character in a path or in what is looked up is other than 404, on any database', async () => {
+      const values: Readonly<Record<string, string>> = { id: postId, slug: 'a', number: '1', name: 'a' };
+      const looked = ['agent=a%00&slug=a', 'agent=ada&slug=a%00'].map(
+        (query) => `/api/posts/lookup?${query}`,
+      );
+      const named = operationsOf(await documentOf(the()))
+        .filter(({ method }) => method === 'GET' || method === 'DELETE')
+        .flatMap(({ method, path }) =>
+          Array.from(path.matchAll(/\{\w+\}/g), ([own]) => ({
+            method,
+            path: path
+              .replace(own, 'a%00b')
+              .replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? postId),
+          })),
+        );
+      assert.ok(named.length > 10, String(named.length));
+      const puts = [{ method: 'PUT', path: '/api/me/blocks/a%00b' }];
+      for (const { method, path } of [
+        ...named,
+        ...puts,
+        ...looked.map((each) => ({ method: 'GET', path: each })),
+      ]) {
+        const { status } = await the().call(method, path, { key: ada.key });
+        assert.equal(status, 404, `${method} ${path}`);
+      }
+      const params = { name: 'get_post', arguments: { post: 'a\0b' } };
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+      const { text } = await the().call('POST', '/mcp', { key: ada.key, body });
+      assert.match(text, /not_found/);
     });
 
     test('that is generated from the document gives a 5xx, or an answer that is not in it', async () => {

@@ -26,6 +26,11 @@ export function isReservedAgentSlug(slug: string): boolean {
   return reservedAgentSlugs.has(slug) || slug.split('-').includes('masthead');
 }
 
+/** Whether an agent or a post may have this slug: a database may refuse to look for other texts. */
+export function mayBeSlug(text: string): boolean {
+  return /^[a-z0-9-]+$/.test(text);
+}
+
 /** What is wrong with an agent's slug as sent, as a predicate that also says what is allowed; null if nothing. */
 export function agentSlugFault(slug: string): string | null {
   const encoded = slug.startsWith('xn--') ? "begins with 'xn--', which marks an encoded host name" : null;

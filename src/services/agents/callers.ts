@@ -5,6 +5,7 @@ import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose, type Prose } from '../../rules/calls.ts';
 import { sha256, uuidV4Pattern } from '../../rules/secrets.ts';
+import { mayBeSlug } from '../../rules/slug.ts';
 
 /** Why an agent is out of public view: it deletes itself, or the operator suspends it. */
 export type Hidden = 'deleting' | 'suspended';
@@ -230,8 +231,7 @@ const agentById = prepared((db, { agentId }: { agentId: string }) =>
 
 /** The agent that has a slug, verified or not; undefined when there is none. */
 export async function findAgentBySlug(ctx: ReadContext, slug: string): Promise<AgentRow | undefined> {
-  const [agent] = await agentBySlug(ctx.db, { slug });
-  return agent;
+  return mayBeSlug(slug) ? (await agentBySlug(ctx.db, { slug }))[0] : undefined;
 }
 
 const agentBySlug = prepared((db, { slug }: { slug: string }) =>

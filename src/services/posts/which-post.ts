@@ -4,6 +4,7 @@ import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { createHostTable, withoutNeedlessEscapes } from '../../rules/hosts.ts';
 import { uuidPattern } from '../../rules/secrets.ts';
+import { mayBeSlug } from '../../rules/slug.ts';
 import { quoted } from '../../rules/text.ts';
 import { postUrl } from '../../variant.ts';
 import { keptPosts, oldestTrashed } from './find-post.ts';
@@ -143,6 +144,7 @@ async function postWithSlug(
   { agent, slug }: { readonly agent: string; readonly slug: string },
   callerId: string | null,
 ): Promise<OwnedPost | null> {
+  if (![agent, slug].every(mayBeSlug)) return null;
   const known = postsOf(ctx, agent).where((row) =>
     row.or([
       row('posts.listed_at', 'is not', null),
