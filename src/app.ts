@@ -21,7 +21,7 @@ import { AppError, internalError } from './errors.ts';
 import { mcpRoutes } from './mcp/routes.ts';
 import { arrivals } from './platform/arrivals.ts';
 import { beginInSlices, limitConnections } from './http/connection-budget.ts';
-import { limitHeld, limitInFlight, oneByOne } from './http/in-flight.ts';
+import { limitAnswers, limitHeld, limitInFlight, oneByOne, refuseAnswers } from './http/in-flight.ts';
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
 import { observed, routeName, traceOf } from './http/observe.ts';
 import { readProbe } from './http/own-probe.ts';
@@ -53,7 +53,9 @@ export async function createApp(
   { limiter, health }: { limiter: RateLimiter; health: Health },
 ): Promise<FastifyInstance> {
   const reference = createReference(ctx.config);
-  const web = createWebRoutes(ctx, limiter, () => reference.document());
+  const addressOf = createAddressReader(ctx);
+  const answers = limitAnswers(addressOf);
+  const web = createWebRoutes(ctx, { limiter, answers }, () => reference.document());
   const app = Fastify({
     logger: false,
     genReqId: ({ requestId }) => requestId ?? newRequestId(),
@@ -81,7 +83,6 @@ export async function createApp(
     frameworkErrors: (error, request, reply) => void fail(ctx, web, error, request, reply),
     clientErrorHandler: createBrokenAnswers(ctx.config),
   });
-  const addressOf = createAddressReader(ctx);
   beginInSlices(app.server, arrivals, addressOf);
   limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);
@@ -101,6 +102,7 @@ export async function createApp(
     if (request.is404 && hasBody) throw nothingAt(request);
   });
   addCompression(app, ctx.config.compressApi);
+  refuseAnswers(app, answers);
   app.addHook('onClose', () => web.close());
 
   app.addHook('onRequest', async (request, reply) => {

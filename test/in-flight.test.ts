@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse, type IncomingHttpHeaders } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, test } from 'node:test';
-import { limitHeld, limitInFlight } from '../src/http/in-flight.ts';
+import { limitAnswers, limitHeld, limitInFlight } from '../src/http/in-flight.ts';
 
 /** Begins calls of an address, whose answers end when they are closed. */
 function start() {
@@ -108,5 +108,61 @@ describe('bodies of calls that wait for their turn', () => {
     other.push(Buffer.from(new ArrayBuffer(packet)));
     await new Promise(setImmediate);
     assert.equal(other.readableLength, packet);
+  });
+});
+
+describe('answers that are being sent', () => {
+  const mebibyte = 1024 * 1024;
+  function sending() {
+    const answers = limitAnswers(({ url = '' }) => url.charAt(0));
+    /** Sends an answer to an address and an agent, each named by a letter; returns what was full, or what ends it. */
+    return (whose: string, body: Buffer | string) => {
+      const request = Object.assign(new IncomingMessage(new Socket()), { url: whose });
+      const response = new ServerResponse(request);
+      const owner = whose.slice(1);
+      const full = answers.fullFor(request, body, owner);
+      if (full === null) answers.hold(request, response, body, owner);
+      return { full, end: () => response.emit('close') };
+    };
+  }
+  const bytes = (length: number) => Buffer.alloc(length * mebibyte);
+
+  test('take so many bytes of an agent, of an address and of all; what is short does not count', () => {
+    const send = sending();
+    const some = Array.from({ length: 4 }, () => send('aX', bytes(4)));
+    assert.deepEqual(new Set(some.map(({ full }) => full)), new Set([null]));
+    assert.equal(send('aX', 'x'.repeat(16 * 1024)).full, 'share');
+    assert.equal(send('aX', 'x'.repeat(16 * 1024 - 1)).full, null);
+    assert.equal(send('aY', bytes(16)).full, null);
+    // Of its address.
+    assert.equal(send('aZ', bytes(4)).full, 'share');
+    assert.equal(send('bX', bytes(4)).full, 'share');
+    assert.equal(send('b', bytes(16)).full, null);
+    assert.equal(send('c', bytes(16)).full, null);
+    assert.equal(send('d', bytes(4)).full, 'total');
+    some[0]?.end();
+    assert.equal(send('d', bytes(4)).full, null);
+  });
+
+  test('are sent whatever their size to a client that has read all others', () => {
+    const send = sending();
+    const first = send('a', bytes(40));
+    assert.equal(first.full, null);
+    assert.equal(send('a', bytes(1)).full, 'share');
+    assert.equal(send('b', bytes(20)).full, null);
+    first.end();
+    assert.equal(send('a', bytes(20)).full, null);
+  });
+
+  test('count once where they are the same bytes, until nobody is sent them any more', () => {
+    const send = sending();
+    const page = bytes(12);
+    const some = ['a', 'a', 'b', 'c', 'd', 'e', 'f'].map((whose) => send(whose, page));
+    assert.deepEqual(new Set(some.map(({ full }) => full)), new Set([null]));
+    assert.equal(send('a', bytes(12)).full, 'share');
+    some[0]?.end();
+    assert.equal(send('a', bytes(12)).full, 'share');
+    some[1]?.end();
+    assert.equal(send('a', bytes(12)).full, null);
   });
 });

@@ -149,6 +149,7 @@ export function addEndpoint<
             throw withWarnings(error, inputWarnings);
           },
         );
+        request.storedNothing = answer.body['dryRun'] === true;
         const warnings = [...inputWarnings, ...(answer.warnings ?? [])];
         if (answer.headers) reply.headers(answer.headers);
         reply.code(answer.status ?? 200).serializer(serializerOf(reply, endpoint.answers[reply.statusCode]));

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import { responseOn } from '../platform/arrivals.ts';
 import { stopParsing } from './parser.ts';
-import { BodyBudget, dropBody, smallBody, type Full } from './read-body.ts';
+import { addTo, BodyBudget, dropBody, smallBody, tooMuch, type Full } from './read-body.ts';
 import type { Handle } from './turns.ts';
 
 /** Calls without a body of one address that are worked on, or whose answers are being sent. */
@@ -19,6 +20,18 @@ const mostHeld = {
   small: { ofOwner: 24 * mebibyte, ofAddress: 24 * mebibyte, ofAll: 40 * mebibyte },
   large: { ofOwner: 4 * mebibyte, ofAddress: 4 * mebibyte, ofAll: 16 * mebibyte },
 };
+
+/** Shorter answers are not counted: as many as may be worked on at once take little. */
+const leastCounted = 16 * 1024;
+/** Bytes in memory of answers that are being sent: four of the largest pages to an owner. */
+const mostSent = { ofOwner: 16 * mebibyte, ofAddress: 32 * mebibyte, ofAll: 64 * mebibyte };
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whether a call that could have stored something has not: its answer may be refused, as those of reads. */
+    storedNothing: boolean;
+  }
+}
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -96,6 +109,102 @@ export function limitHeld(
     dropBody(request);
     return () => {};
   };
+}
+
+/** The budget of answers that are being sent. */
+export type AnswerBudget = ReturnType<typeof limitAnswers>;
+
+/**
+ * Bounds what answers take in memory until their clients have read them, or are cut off. It is counted whole, since what
+ * the system has not taken yet keeps all of it; but once of each share, however many are sent the same bytes, as those of
+ * a cached page. An owner, or an address, to which nothing is being sent is never refused for its own share, however large
+ * an answer is. `addressOf` names the client.
+ */
+export function limitAnswers(addressOf: (request: IncomingMessage) => string) {
+  /** By whose share it is. */
+  const bytes = new Map<string, number>();
+  /** How many are sent a body, by whose share it counts in. */
+  const sent = new WeakMap<Buffer, Map<string, number>>();
+
+  function sendsOf(body: Buffer | string): Map<string, number> {
+    const known = typeof body === 'string' ? undefined : sent.get(body);
+    if (known) return known;
+    const sends = new Map<string, number>();
+    if (typeof body !== 'string') sent.set(body, sends);
+    return sends;
+  }
+
+  function sharesOf(request: IncomingMessage, owner: string) {
+    const address = addressOf(request);
+    return [
+      { name: `owner ${owner || address}`, most: mostSent.ofOwner },
+      { name: `address ${address}`, most: mostSent.ofAddress },
+      all,
+    ];
+  }
+
+  return {
+    /** What has no room for an answer; null: it may be sent. `owner` is the agent, or empty for the address. */
+    fullFor(request: IncomingMessage, body: Buffer | string, owner = ''): Full | null {
+      const length = bytesIn(body);
+      // Nobody can have more than all.
+      if (length < leastCounted || (bytes.get(all.name) ?? 0) + length <= mostSent.ofOwner) return null;
+      const sends = sendsOf(body);
+      const full = sharesOf(request, owner).find(({ name, most }) => {
+        const held = bytes.get(name) ?? 0;
+        return held > 0 && !sends.has(name) && held + length > most;
+      });
+      if (!full) return null;
+      return full === all ? 'total' : 'share';
+    },
+    /** Counts an answer that is sent, or is to be sent at once, until its client has it, or has left. */
+    hold(request: IncomingMessage, response: ServerResponse, body: Buffer | string, owner = ''): void {
+      const length = bytesIn(body);
+      if (length < leastCounted || response.destroyed) return;
+      const sends = sendsOf(body);
+      const names = sharesOf(request, owner).map(({ name }) => name);
+      for (const name of names) {
+        if (!sends.has(name)) addTo(bytes, name, length);
+        addTo(sends, name, 1);
+      }
+      response.once('close', () => {
+        for (const name of names) {
+          addTo(sends, name, -1);
+          if (!sends.has(name)) addTo(bytes, name, -length);
+        }
+      });
+    },
+  };
+}
+
+function bytesIn(body: Buffer | string): number {
+  return typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+}
+
+const all = { name: 'all', most: mostSent.ofAll };
+
+/** Headers of an answer that the refusal in its place must not have. */
+const ofAnswer = ['content-encoding', 'content-location', 'etag', 'last-modified'];
+
+/**
+ * Refuses answers that have no room in the budget, once they are as they are to be sent: so it is to be called after all
+ * that changes them. What tells of a change is sent all the same, and counted: its client would take the refusal for that
+ * of the change. Such answers are short, and their number is bounded with the bodies of the calls.
+ */
+export function refuseAnswers(app: FastifyInstance, answers: AnswerBudget): void {
+  app.decorateRequest('storedNothing', false);
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const { method, raw, bodyOwner, storedNothing } = request;
+    if (method === 'HEAD' || !(typeof payload === 'string' || Buffer.isBuffer(payload))) return done();
+    const mayRefuse = (method === 'GET' || storedNothing) && reply.statusCode < 400;
+    const full = mayRefuse ? answers.fullFor(raw, payload, bodyOwner) : null;
+    if (full === null) {
+      answers.hold(raw, reply.raw, payload, bodyOwner);
+      return done();
+    }
+    for (const name of ofAnswer) reply.removeHeader(name);
+    return done(tooMuch(full, 'sent'));
+  });
 }
 
 /**

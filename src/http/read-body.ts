@@ -226,17 +226,23 @@ export function cutShort(): Error {
   });
 }
 
-/** The refusal of what is more of one client, or of all, than is received or worked on at once. */
-export function tooMuch(full: Full): AppError {
+/** The refusal of what is more of one client, or of all, than is received and worked on, or sent, at once. */
+export function tooMuch(
+  full: Full,
+  being: 'received or worked on' | 'sent' = 'received or worked on',
+): AppError {
+  const of = being === 'sent' ? 'to' : 'of';
   const what =
-    full === 'share' ? 'Too much of this key or address is' : 'As much as this service has room for is';
-  return new AppError('unavailable', `${what} being received or worked on at once.`, {
+    full === 'share' ? `Too much ${of} this key or address is` : 'As much as this service has room for is';
+  return new AppError('unavailable', `${what} being ${being} at once.`, {
     retryAfter: 1,
     uncounted: true,
     budget: full === 'share' ? 'in_progress_client' : 'in_progress',
     hint:
       full === 'share'
-        ? 'Send fewer of them at once, and repeat this call when another has been answered.'
+        ? being === 'sent'
+          ? 'Read the answers that are on their way, and then repeat this call.'
+          : 'Send fewer of them at once, and repeat this call when another has been answered.'
         : 'Repeat this call in a moment.',
   });
 }
@@ -302,15 +308,15 @@ export class BodyBudget {
   take({ address }: Pick<Whose, 'address'>, bytes: number): Full | null {
     const full = this.fullFor(address, bytes);
     if (full === null) {
-      count(this.takenBy, address, bytes);
+      addTo(this.takenBy, address, bytes);
       this.taken += bytes;
     }
     return full;
   }
 
   giveBack({ owner, address, admitted, taken }: Omit<Share, 'budget'>): void {
-    count(this.promised, owner, -admitted);
-    count(this.takenBy, address, -taken);
+    addTo(this.promised, owner, -admitted);
+    addTo(this.takenBy, address, -taken);
     this.taken -= taken;
     this.serve();
   }
@@ -344,8 +350,9 @@ export class BodyBudget {
   }
 }
 
-function count(counts: Map<string, number>, name: string, bytes: number): void {
-  const sum = (counts.get(name) ?? 0) + bytes;
+/** Adds to what is counted by name; forgets what has come to nothing. */
+export function addTo(counts: Map<string, number>, name: string, more: number): void {
+  const sum = (counts.get(name) ?? 0) + more;
   if (sum > 0) counts.set(name, sum);
   else counts.delete(name);
 }

@@ -87,8 +87,7 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
     });
 
     app.setErrorHandler(async (error, request) => {
-      const isUncounted = request.clientAddress !== '' && request.usage === null;
-      throw inTools(isUncounted ? await counted(ctx, limiter, request, error) : error);
+      throw inTools(request.clientAddress === '' ? error : await counted(ctx, limiter, request, error));
     });
 
     app.addHook('onSend', async ({ usage }, reply) => {
@@ -117,7 +116,8 @@ export function mcpRoutes(ctx: Context, limiter: RateLimiter): FastifyPluginAsyn
       const { credential, clientAddress: address, body: message } = request;
       if (!isRecord(message)) throw noMessage();
       const mcp = await load();
-      const { isToolCall, policy } = mcp.describe(message);
+      const { isToolCall, policy, stores } = mcp.describe(message);
+      request.storedNothing = !stores;
       const usage = await beginUsage(ctx, limiter, ...countedAs(policy, request));
       request.usage = usage;
       const refusal = refusalOf(usage);
@@ -152,7 +152,7 @@ function isStructured(query: unknown): boolean {
 
 /**
  * Counts a call that failed before it was counted, so that nonsense and guessed keys use up the limit too. What is
- * refused because too much is in progress does not count.
+ * refused because too much is in progress does not count, nor where its answer was made before that.
  */
 async function counted(
   ctx: Context,
@@ -160,7 +160,7 @@ async function counted(
   request: FastifyRequest,
   error: unknown,
 ): Promise<unknown> {
-  const usage = await beginUsage(ctx, limiter, ...countedAs(null, request));
+  const usage = request.usage ?? (await beginUsage(ctx, limiter, ...countedAs(null, request)));
   request.usage = usage;
   if (!(error instanceof AppError && error.extra.uncounted)) return refusalOf(usage) ?? error;
   request.usage = await takeBackUsage(ctx, limiter, usage);

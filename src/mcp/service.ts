@@ -27,8 +27,12 @@ import { createTools } from './tools.ts';
 type Message = { readonly id?: unknown; readonly method?: unknown; readonly params?: unknown };
 
 export type McpService = {
-  /** What the routes need to know before they count a message: whether it has a limit of its own. */
-  describe(message: Message): { readonly isToolCall: boolean; readonly policy: Policy | null };
+  /** What the routes need to know of a message: whether it has a limit of its own, and whether it may store something. */
+  describe(message: Message): {
+    readonly isToolCall: boolean;
+    readonly policy: Policy | null;
+    readonly stores: boolean;
+  };
   /** Answers one JSON-RPC message. Failures of tools are results; those of the protocol have its codes. */
   answer(headers: Headers, message: Message, call: McpCall): Promise<Response>;
 };
@@ -131,7 +135,7 @@ export function createMcpService(ctx: Context, limiter: RateLimiter): McpService
       const isToolCall = method === 'tools/call';
       const { name, arguments: args } = isToolCall && isRecord(params) ? params : {};
       const tool = typeof name === 'string' ? tools.get(name) : undefined;
-      return { isToolCall, policy: tool?.policyFor(args) ?? null };
+      return { isToolCall, policy: tool?.policyFor(args) ?? null, stores: tool?.stores(args) ?? false };
     },
     async answer(headers, message, call) {
       const request = new Request(`${ctx.config.site.baseUrl}/mcp`, { method: 'POST', headers });

@@ -67,6 +67,8 @@ type Definition<A extends Auth, I extends TObject | TUnsafe> = {
 export type Tool = {
   /** The limit of its own that a call with these arguments counts against, if it has one. */
   readonly policyFor: (args: unknown) => Policy | null;
+  /** Whether a call with these arguments may store something. */
+  readonly stores: (args: unknown) => boolean;
   /** As `tools/list` shows it. */
   readonly listed: ListedTool;
   /** What it answers, as a program is told. */
@@ -108,6 +110,7 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
     hasDryRun && isRecord(args) && args[respelt(args, spellings).get('dryRun') ?? 'dryRun'] === true;
   return {
     policyFor: (args) => (isDryRun(args) ? null : policy),
+    stores: (args) => !annotations.readOnlyHint && !isDryRun(args),
     listed: {
       name: operations[definition.operationId].tool,
       title,

@@ -5,7 +5,9 @@ import { AppError } from '../../errors.ts';
 import { lookUps } from '../../platform/measured.ts';
 import { baseHosts } from '../../rules/hosts.ts';
 import { chooseEncoding } from '../../http/encoding.ts';
+import type { AnswerBudget } from '../../http/in-flight.ts';
 import { problemBody } from '../../http/problem.ts';
+import { tooMuch } from '../../http/read-body.ts';
 import type { Markup } from '../markup.ts';
 import { prefersJson, prefersMarkdown } from './negotiation.ts';
 import type { PageCache } from './page-cache.ts';
@@ -39,8 +41,8 @@ type Other = Exclude<Outcome, Page>;
 
 type Found = StoredPage | Other;
 
-/** Makes pages, caches them, and sends them. */
-export function createPageServer(ctx: Context, cache: PageCache) {
+/** Makes pages, caches them, and sends them, within the budget of answers. */
+export function createPageServer(ctx: Context, cache: PageCache, answers: AnswerBudget) {
   const { config } = ctx;
   const bases = baseHosts(config);
   const guard = htmlGuard(config);
@@ -48,7 +50,7 @@ export function createPageServer(ctx: Context, cache: PageCache) {
 
   /**
    * Answers a GET or HEAD for a page that is cached in the requested representation, and returns the route that it was
-   * made by. Null: it must be routed.
+   * made by. Null: it must be routed, also where there is no room for it.
    */
   function answerCached(request: IncomingMessage, response: ServerResponse, id: string): string | null {
     const asked = readPlainRequest(request);
@@ -58,7 +60,8 @@ export function createPageServer(ctx: Context, cache: PageCache) {
     const representation =
       stored.representations[stored.compressible ? chooseEncoding(asked.acceptEncoding) : 'identity'];
     if (representation === null) return null;
-    sendRepresentation(stored, representation, asked, request, response, { clock: ctx, requestId: id });
+    const sending = { clock: ctx, requestId: id, answers };
+    if (sendRepresentation(stored, representation, asked, request, response, sending) !== null) return null;
     lookUps.pages.hit.value++;
     return stored.route;
   }
@@ -73,12 +76,13 @@ export function createPageServer(ctx: Context, cache: PageCache) {
     const representation = await representationOf(found, chooseEncoding(request.headers['accept-encoding']));
     if (wanted.key !== null) cache.resized(wanted.key, found);
     if (twin !== null) return sendNegotiated(reply, found, representation, twin.url);
-    reply.hijack();
-    sendRepresentation(found, representation, request.headers, request.raw, reply.raw, {
+    const full = sendRepresentation(found, representation, request.headers, request.raw, reply.raw, {
       clock: ctx,
       requestId: request.id,
+      answers,
     });
-    return reply;
+    if (full !== null) throw tooMuch(full, 'sent');
+    return reply.hijack();
   }
 
   async function find({ key, read }: Omit<Address, 'twin'>): Promise<Found> {

@@ -5,6 +5,8 @@ import type { ChangeTag, Context } from '../../context.ts';
 import { alone, aloneText, aloneTexts, compress, decompress } from '../../http/compress.ts';
 import type { Encoding } from '../../http/encoding.ts';
 import { matchesEtag } from '../../http/etag.ts';
+import type { AnswerBudget } from '../../http/in-flight.ts';
+import type { Full } from '../../http/read-body.ts';
 import { feedTypes } from '../addresses.ts';
 import type { Markup } from '../markup.ts';
 
@@ -189,18 +191,28 @@ function addLastModified({ lastModified }: StoredPage, representation: Represent
 /** The headers of a request that decide between 200 and 304. */
 type Conditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-since'>;
 
+/** What answers are sent with. */
+type Sending = {
+  readonly clock: Pick<Context, 'now'>;
+  readonly requestId: string;
+  readonly answers: AnswerBudget;
+};
+
 /** Where in the headers of a representation the request id stands. */
 const requestIdAt = 1;
 
-/** Answers with a representation of a stored page, or with 304 if the client has it. */
+/**
+ * Answers with a representation of a stored page, or with 304 if the client has it; null, or what has no room for it: then
+ * nothing is sent.
+ */
 export function sendRepresentation(
   stored: StoredPage,
   representation: Representation,
   { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince }: Conditions,
   request: IncomingMessage,
   response: ServerResponse,
-  { clock, requestId }: { readonly clock: Pick<Context, 'now'>; readonly requestId: string },
-): void {
+  { clock, requestId, answers }: Sending,
+): Full | null {
   if (stored.settlesAt !== Infinity && clock.now() >= stored.settlesAt) settle(stored);
   const isFresh =
     ifNoneMatch === undefined
@@ -209,11 +221,16 @@ export function sendRepresentation(
         // Only the very date that was sent: a feed that lost a post may be older than the one that had it.
         ifModifiedSince === stored.lastModified
       : matchesEtag(ifNoneMatch, representation.etag);
+  const body = isFresh || request.method === 'HEAD' ? undefined : representation.body;
+  const full = body === undefined ? null : answers.fullFor(request, body);
+  if (full !== null) return full;
   const headers = isFresh ? representation.notModified : representation.ok;
   // Not into a copy: writeHead has read them all when it returns.
   headers[requestIdAt] = requestId;
-  if (isFresh) response.writeHead(304, headers).end();
-  else response.writeHead(200, headers).end(request.method === 'HEAD' ? undefined : representation.body);
+  response.writeHead(isFresh ? 304 : 200, headers).end(body);
+  // Most often the system has taken all of it by now.
+  if (body !== undefined && request.socket.writableLength > 0) answers.hold(request, response, body);
+  return null;
 }
 
 function settle(stored: StoredPage): void {

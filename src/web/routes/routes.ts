@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
 import type { AppError } from '../../errors.ts';
 import { pageCacheBytes } from '../../platform/measured.ts';
+import type { AnswerBudget } from '../../http/in-flight.ts';
 import { failureHeaders } from '../../http/problem.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import type { RateLimiter } from '../../services/limits/rate-limiter.ts';
@@ -35,14 +36,18 @@ export type WebRoutes = ReturnType<typeof createWebRoutes>;
  * The interface for readers: pages, feeds, markdown and files. `document` is the description of the service that
  * programs read.
  */
-export function createWebRoutes(ctx: Context, limiter: RateLimiter, document: () => OpenApiDocument) {
+export function createWebRoutes(
+  ctx: Context,
+  { limiter, answers }: { readonly limiter: RateLimiter; readonly answers: AnswerBudget },
+  document: () => OpenApiDocument,
+) {
   const { config } = ctx;
   const { baseUrl } = config.site;
   const assets = loadAssets();
   const cache = createPageCache(config.pageCacheBytes);
   const uncount = pageCacheBytes(cache.bytes);
   const changes = followChanges(ctx, cache);
-  const pages = createPageServer(ctx, cache);
+  const pages = createPageServer(ctx, cache, answers);
   const guard = htmlGuard(config);
 
   const { discovery } = config.variant;
