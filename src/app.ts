@@ -25,6 +25,7 @@ import { limitAnswers, limitHeld, limitInFlight, oneByOne, refuseAnswers } from 
 import { answerOtherMethods, collectMethods, routeAsRefused } from './http/methods.ts';
 import { observed, routeName, traceOf } from './http/observe.ts';
 import { readProbe } from './http/own-probe.ts';
+import { untilRead } from './http/parser.ts';
 import { createReadOn, smallBody, tooMuch } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
 import { createTurns, type Handle } from './http/turns.ts';
@@ -126,6 +127,10 @@ export async function createApp(
     if (turn) void turn.then(begin);
     else begin();
   });
+  // A part of the body that came later may wait for a turn.
+  app.addHook('onSend', async ({ raw }) => {
+    await untilRead(raw.socket);
+  });
 
   const methods = collectMethods(app);
   addProbes(app, ctx, health);
@@ -150,7 +155,16 @@ function routeInTurns(app: FastifyInstance, addressOf: (request: IncomingMessage
   const route: Handle = (request, response) => {
     if (hasBody(request)) readOnAfterAnswer(request, response);
     routeAsRefused(request);
-    app.routing(request, response);
+    if (request.headers['transfer-encoding'] === undefined) return app.routing(request, response);
+    // Its packet is parsed to the end first, and may have to wait for a turn.
+    const begin = () => {
+      if (!request.socket.destroyed) app.routing(request, response);
+    };
+    setImmediate(() => {
+      const turn = untilRead(request.socket);
+      if (turn) void turn.then(begin);
+      else begin();
+    });
   };
   return limitInFlight(app.turns.inTurns(route, limitHeld(hasBody, addressOf)), hasBody, addressOf);
 }

@@ -317,6 +317,43 @@ test('who sends small chunks waits for a packet of another client, not for all o
   assert.ok(answered - before < (200 - before) / 2, `after ${before}, ${answered} of 200 were read`);
 });
 
+test('behind a proxy nobody waits for the turn of whoever used a connection before: its answer waits for that', async (t) => {
+  const instance = await startInstance({ env: { TRUST_PROXY: 'loopback' } });
+  t.after(() => instance.close());
+  const begun: unknown[] = [];
+  const countOne = (message: unknown) => begun.push(message);
+  subscribe('http.server.request.start', countOne);
+  t.after(() => unsubscribe('http.server.request.start', countOne));
+  const headOf = (call: string) => `${call} HTTP/1.1\r\nHost: localhost:${instance.port}\r\n`;
+  const send = async (call: string, body: string) => {
+    const all = begun.length + 1;
+    const socket = connect(instance.port, '127.0.0.1').on('error', () => undefined);
+    t.after(() => socket.destroy());
+    socket.write(
+      `${headOf(call)}X-Forwarded-For: 192.0.2.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
+    );
+    while (begun.length < all) await new Promise(setImmediate);
+    return socket;
+  };
+  const whole = '1\r\n{\r\n1\r\n}\r\n0\r\n\r\n';
+  // Nobody has a turn meanwhile.
+  const coming = t.mock.method(arrivals, 'areComing', () => true);
+  await send('POST /api/recover', '1\r\n{\r\n');
+  const calls = ['POST /api/recover', 'POST /api/nothing', 'POST /api/publish', 'GET /'];
+  const shared: Socket[] = [];
+  for (const call of calls) shared.push(await send(call, whole));
+  const answers = shared.map((socket) => once(socket, 'data'));
+  const early: string[] = [];
+  for (const socket of shared) socket.once('data', (data) => early.push(String(data)));
+  for (let n = 0; n < 20; n++) assert.equal((await instance.call('GET', '/healthz')).status, 200);
+  assert.deepEqual(early, []);
+  coming.mock.restore();
+  await Promise.all(answers);
+  for (const socket of shared) socket.write(`${headOf('GET /healthz')}X-Forwarded-For: 192.0.2.2\r\n\r\n`);
+  for (const [answer] of await Promise.all(shared.map((socket) => once(socket, 'data'))))
+    assert.match(String(answer), /"status":"ok"/);
+});
+
 test('what brings more to do is begun less at a time while it makes turns long', async (t) => {
   let now = 0;
   t.mock.method(performance, 'now', () => now);

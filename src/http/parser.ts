@@ -44,23 +44,39 @@ function handleOf(socket: Socket): Handle | null {
   return Reflect.get(socket, '_handle') as Handle | null;
 }
 
+/** Connections that are not read, until when. */
+const stopped = new WeakMap<Socket, PromiseWithResolvers<void>>();
+
 /**
  * Reads nothing of a connection until {@link readAgain}. To pause it would not do: Node resumes it when a part of a body
  * is taken, or an answer has left.
  */
 export function stopReading(socket: Socket): void {
   const handle = handleOf(socket);
-  handle?.readStop();
-  if (handle) handle.readStart = () => 0;
+  if (!handle) return;
+  handle.readStop();
+  handle.readStart = () => 0;
+  stopped.set(socket, Promise.withResolvers());
 }
 
-/** Reads a connection again, unless Node has paused it meanwhile. */
+/** Reads a connection again that is stopped, unless Node has paused it meanwhile. */
 export function readAgain(socket: Socket): void {
   const handle = handleOf(socket);
-  if (!handle) return;
-  // That of its class is seen again.
-  Reflect.deleteProperty(handle, 'readStart');
-  if (handle.reading) handle.readStart();
+  if (handle) {
+    // That of its class is seen again.
+    Reflect.deleteProperty(handle, 'readStart');
+    if (handle.reading) handle.readStart();
+  }
+  stopped.get(socket)?.resolve();
+  stopped.delete(socket);
+}
+
+/**
+ * What resolves when a connection that is stopped is read again, or closed; null: it is read. What it is answered waits
+ * for that: a proxy then sends calls of other clients over it, which would wait for the turn of this one.
+ */
+export function untilRead(socket: Socket): Promise<void> | null {
+  return stopped.get(socket)?.promise ?? null;
 }
 
 /** Parses no more of the packet that is being parsed: one of 64 KiB may hold 1,800 requests, which is 0.1 s of work. */
@@ -102,6 +118,7 @@ export function createPace({ most, every }: { most: number; every: number }) {
   function forget(this: Socket): void {
     waiting.delete(owners.get(this) ?? '', this);
     owners.delete(this);
+    readAgain(this);
   }
 
   function readOnLater(): void {
@@ -112,7 +129,7 @@ export function createPace({ most, every }: { most: number; every: number }) {
     readOnLater();
     if (packets++ < most) return;
     stopReading(socket);
-    // Behind a proxy that of the last request, not of the connection.
+    // Behind a proxy that of the last request, not of the connection: see untilRead, if it is complete.
     const owner = addressOf(parserOf(socket)?.incoming ?? { socket, headers: {} });
     owners.set(socket, owner);
     waiting.add(owner, socket);
