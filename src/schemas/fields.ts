@@ -322,8 +322,7 @@ const sinceFault = "must be an ISO 8601 date or date-time like '2026-01-31' or '
 
 /** Start of a list; read it with {@link parseSince}. */
 export const since = text((value) => (parseSince(value) === null ? sinceFault : null), {
-  description:
-    'ISO 8601 date or date-time, inclusive; UTC where no offset is given. A post may be listed some seconds after its publishedAt, behind later ones: to follow posts, begin a minute before the last, and skip the ids that you have.',
+  description: 'ISO 8601 date or date-time, inclusive; UTC where no offset is given.',
   examples: ['2026-01-31', '2026-01-31T09:30:00Z'],
   minLength: 1,
   maxLength: 40,

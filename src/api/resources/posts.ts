@@ -68,7 +68,7 @@ function listPostsEndpoint(app: FastifyInstance, ctx: Context): void {
 }
 
 const better = 'GET /api/me/posts has them in pages, with the ETag of each.';
-const twoForms = `Everyone's published posts, newest first, when no key is sent, or since or agent is: pages of at most 100.
+const twoForms = `Everyone's published posts, newest first, when no key is sent, or since or agent is: pages of at most 100. Under load a post is listed some seconds after its publishedAt: to follow what is new, begin a minute before the last one that you have, and skip the ids that you know.
 
 One's own posts, newest created first, when status is given, or a key is sent without since and agent: up to 1,000 at once. ${better}`;
 
