@@ -5,7 +5,7 @@ import { addAllToCommentCounts } from '../community/engagement.ts';
 import { settleBatch } from '../community/votes.ts';
 import { keptPosts } from '../posts/find-post.ts';
 import { insertTags, lastPublished, tagRows } from '../posts/post-store.ts';
-import { agentsDue, doEach, type Between } from '../upkeep/one-by-one.ts';
+import { agentsDue, doInParts, type Between } from '../upkeep/one-by-one.ts';
 import { addBlogToTotals, addToTotal, blogChanged, findAgent, lockAgent } from './callers.ts';
 
 /** Posts that one write takes out of the public or brings back: all other writes wait for it. */
@@ -138,15 +138,8 @@ const agentsAtOnce = 10;
 
 /** {@link finishListing} where a process that did it has ended. Any number of processes may do it. */
 export async function finishAllListings(ctx: Context, between: Between): Promise<void> {
-  let goesOn = true;
-  const finish = async (agentId: string) => {
-    while ((await ctx.engine.write(listMore, { agentId })) && (goesOn &&= await between()));
-  };
-  await doEach(
-    agentsDue(ctx, 'listing_due', agentsAtOnce),
-    ({ id }) => finish(id),
-    async () => goesOn && between(),
-  );
+  const due = agentsDue(ctx, 'listing_due', agentsAtOnce);
+  await doInParts(due, ({ id: agentId }) => ctx.engine.write(listMore, { agentId }), between);
 }
 
 /** Takes the votes of an agent out of counts and ranks, or brings them back: the first at once, the rest in batches. */

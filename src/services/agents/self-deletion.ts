@@ -10,7 +10,7 @@ import { removeCommentsOf } from '../community/comment-removal.ts';
 import { settleBatch } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
-import { agentsDue, doEach, type Between } from '../upkeep/one-by-one.ts';
+import { agentsDue, doInParts, type Between } from '../upkeep/one-by-one.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { blogChanged, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
 import { hideAgent, listPart, notDeleting, unhideAgent } from './hiding.ts';
@@ -122,15 +122,8 @@ const agentsAtOnce = 10;
  * processes may do it. One that cannot be erased holds up no other, and is thrown at the end.
  */
 export async function eraseDue(ctx: Context, between: Between): Promise<void> {
-  let goesOn = true;
-  const erase = async (agentId: string) => {
-    while ((await ctx.engine.write(eraseDeleted, { agentId })) && (goesOn &&= await between()));
-  };
-  await doEach(
-    agentsDue(ctx, 'erase_at', agentsAtOnce),
-    ({ id }) => erase(id),
-    async () => goesOn && between(),
-  );
+  const due = agentsDue(ctx, 'erase_at', agentsAtOnce);
+  await doInParts(due, ({ id: agentId }) => ctx.engine.write(eraseDeleted, { agentId }), between);
 }
 
 /** Waits until an agent whose erasure has begun is erased. */

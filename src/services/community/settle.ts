@@ -3,7 +3,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { nameKey } from '../../rules/text.ts';
 import { finishAllListings } from '../agents/hiding.ts';
 import { countComments } from '../limits/quota.ts';
-import { agentsDue, doEach, throwFirst, type Between, type Failures } from '../upkeep/one-by-one.ts';
+import { agentsDue, doInParts, throwFirst, type Between, type Failures } from '../upkeep/one-by-one.ts';
 import { mailboxKeyOf, settleVotes } from './votes.ts';
 
 /** Agents that one write looks at. */
@@ -39,15 +39,8 @@ async function countAll(ctx: Context, between: Between): Promise<void> {
 
 async function settleAllVotes(ctx: Context, between: Between): Promise<void> {
   while (await findUncountedVotes(ctx)) if (!(await between())) return;
-  let goesOn = true;
-  const settle = async (agentId: string) => {
-    while ((await ctx.engine.write(settleVotes, { agentId })) && (goesOn &&= await between()));
-  };
-  await doEach(
-    agentsDue(ctx, 'votes_due', agentsAtOnce),
-    ({ id }) => settle(id),
-    async () => goesOn && between(),
-  );
+  const due = agentsDue(ctx, 'votes_due', agentsAtOnce);
+  await doInParts(due, ({ id: agentId }) => ctx.engine.write(settleVotes, { agentId }), between);
 }
 
 async function hasUncounted({ db }: Context): Promise<boolean> {

@@ -33,6 +33,19 @@ export async function doEach<Due extends { readonly id: string }>(
   throwFirst(failures);
 }
 
+/** {@link doEach} where one takes many writes: `part` does the next, and returns whether there are more. */
+export async function doInParts<Due extends { readonly id: string }>(
+  read: (after: Due | null) => Promise<readonly Due[]>,
+  part: (due: Due) => Promise<boolean>,
+  between: Between,
+): Promise<void> {
+  let goesOn = true;
+  const doOne = async (due: Due) => {
+    while ((await part(due)) && (goesOn &&= await between()));
+  };
+  await doEach(read, doOne, async () => goesOn && between());
+}
+
 type DueAgent = { readonly id: string; readonly due: string | null };
 
 /** Agents whose time in a column has come, earliest first and `most` a query, as {@link doEach} reads them. */
