@@ -236,12 +236,15 @@ const reportsAtOnce = 500;
 export const expireReports = defineWrite('reports.expire', async (tx) => {
   const before = timestamp(tx.now() - keptDays * day);
   // The revision of a post that it shows may have been erased, or have ended; a comment that is kept for its answers is blank.
+  // With an offset PostgreSQL looks each up by its id; without, it may read all of the tables, to know them all.
   const isGone = sql<boolean>`state <> 'open'
-    and not exists (select 1 from posts where posts.id = target_id and posts.revision = reports.revision)
+    and not exists (select 1 from posts
+      where posts.id = target_id and posts.revision = reports.revision limit 1 offset 0)
     and not exists (select 1 from post_revisions as former where former.post_id = target_id
-      and former.revision = reports.revision and former.erased_at is null)
-    and not exists (select 1 from comments where comments.id = target_id and comments.agent_id is not null)
-    and not exists (select 1 from agents where agents.id = target_id)`;
+      and former.revision = reports.revision and former.erased_at is null limit 1 offset 0)
+    and not exists (select 1 from comments
+      where comments.id = target_id and comments.agent_id is not null limit 1 offset 0)
+    and not exists (select 1 from agents where agents.id = target_id limit 1 offset 0)`;
   const some = tx.db.selectFrom('reports').select('id').limit(reportsAtOnce);
   const { numUpdatedRows } = await tx.db
     .updateTable('reports')
