@@ -5,7 +5,13 @@ import { Agent, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { assertOk, assertProblem, startInstance, type Instance, type TestAgent } from './support/instance.ts';
+import {
+  assertOk,
+  assertProblem,
+  startInstance,
+  type Instance,
+  type TestAgent,
+} from '../support/instance.ts';
 
 const mebibyte = 1024 * 1024;
 /** Of answers that one owner has not read. */
