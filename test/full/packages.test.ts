@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { readNewestMail } from '../../src/mail/stored-mail.ts';
+import { awaitNewestMail } from '../../src/mail/stored-mail.ts';
 import { spawnServer, type ServerProcess } from '../support/processes.ts';
 import { scratchFolder } from '../support/scratch-folder.ts';
 
@@ -61,7 +61,7 @@ describe('a package, packed and installed alone in an empty folder', () => {
     assert.match(await agent('--version'), /^\d+\.\d+\.\d+\n$/);
     const said = await agent('register', '--email', 'ada@example.com', '--name', 'Ada', '--slug', 'ada');
     assert.match(said, /masthead-agent verify -/);
-    const mail = await readNewestMail(join(dir, 'data/mail'), { holdingToken: true });
+    const mail = await awaitNewestMail(join(dir, 'data/mail'), { holdingToken: true }, 10_000);
     await agent('verify', mail?.token ?? '');
     await writeFile(join(env.HOME, 'note.md'), '# Note\n\nWoven.\n');
     assert.match(await agent('post', 'publish', 'note.md', '--publish'), /^created: note\.md -> http/);
