@@ -28,18 +28,14 @@ const suspend: Command = {
     reason: { meaning: 'The reason that the agents are shown.', value: 'text', required: true },
   },
   async run(call) {
-    const { suspendAgent } = await import('../../services/community/moderation.ts');
-    const { finishListing } = await import('../../services/agents/hiding.ts');
+    const { suspendWholly } = await import('../../services/community/moderation.ts');
     const until = readUntil(call, suspend.name);
     await onAgents(call, suspend.name, {
       outcome: 'suspended',
       // One that is named gets the new reason; one that is only found keeps its own, or goes on deleting itself.
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => isNamed || (suspendedAt === null && erasedAt === null),
-      run: async (ctx, agentId, by) => {
-        const as = { reason: by.reason ?? '', until: until(ctx.now()) };
-        await ctx.engine.write(suspendAgent, { agentId, ...as, by });
-        await finishListing(ctx, agentId);
-      },
+      run: (ctx, agentId, by) =>
+        suspendWholly(ctx, { agentId, reason: by.reason ?? '', until: until(ctx.now()), by }),
     });
   },
 };
@@ -54,16 +50,11 @@ const restore: Command = {
   operands: ['agent…?'],
   options: { ...mailedTargets, ...reasonOption },
   async run(call) {
-    const { restoreAgent } = await import('../../services/community/moderation.ts');
-    const { finishListing } = await import('../../services/agents/hiding.ts');
+    const { restoreWholly } = await import('../../services/community/moderation.ts');
     await onAgents(call, restore.name, {
       outcome: 'restored',
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => suspendedAt !== null || (isNamed && erasedAt !== null),
-      run: async (ctx, agentId, by) => {
-        const { restored } = await ctx.engine.write(restoreAgent, { agentId, by });
-        await finishListing(ctx, agentId);
-        return restored;
-      },
+      run: (ctx, agentId, by) => restoreWholly(ctx, { agentId, by }),
     });
   },
 };

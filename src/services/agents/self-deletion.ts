@@ -12,7 +12,7 @@ import { giveBackComments } from '../limits/quota.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
 import { agentsDue, doInParts, type Between } from '../upkeep/one-by-one.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
-import { blogChanged, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
+import { blogChanged, findAgent, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
 import { hideAgent, listPart, notDeleting, unhideAgent } from './hiding.ts';
 import { voidTokens } from './tokens.ts';
 
@@ -128,7 +128,8 @@ export async function eraseDue(ctx: Context, between: Between): Promise<void> {
 
 /** Waits until an agent whose erasure has begun is erased. */
 export async function finishErasing(ctx: Context, agentId: string): Promise<void> {
-  while (await ctx.engine.write(eraseDeleted, { agentId }));
+  for (let more = (await findAgent(ctx, agentId)) !== undefined; more;)
+    more = await ctx.engine.write(eraseDeleted, { agentId });
 }
 
 /** Erases an agent whose time has come, or the next part of it. Returns whether there is more of it. */

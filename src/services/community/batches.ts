@@ -3,7 +3,6 @@ import type { Selectable } from 'kysely';
 import type { Context } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import { finishListing } from '../agents/hiding.ts';
 import { moderateComment, type CommentState } from '../trust/held-comments.ts';
 import { setProbation } from '../trust/probation.ts';
 import { setBlock } from '../trust/source-blocks.ts';
@@ -11,7 +10,7 @@ import { setMailRefused } from '../trust/suppression.ts';
 import { moderatePost } from '../operators/post-moderation.ts';
 import { decideReport, type Decision } from '../operators/reports.ts';
 import { actions, type Acting, type Reversible } from './audit.ts';
-import { featurePost, restoreAgent, suspendAgent } from './moderation.ts';
+import { featurePost, restoreWholly, suspendWholly } from './moderation.ts';
 
 /** Writes under way at once: they share commits, each of which waits for the disk. */
 const atOnce = 16;
@@ -63,16 +62,8 @@ const passedOver = new Set(['not_found', 'precondition_failed']);
 type Row = Selectable<Tables['audit']>;
 type Undoing = (ctx: Context, row: Row, by: Acting) => Promise<unknown>;
 
-const suspendAgain: Undoing = async (ctx, row, by) => {
-  await ctx.engine.write(suspendAgent, { agentId: row.target_id, ...formerSuspension(row), by });
-  await finishListing(ctx, row.target_id);
-};
-
-const restoreAgain: Undoing = async (ctx, { target_id: agentId }, by) => {
-  const { restored } = await ctx.engine.write(restoreAgent, { agentId, by });
-  await finishListing(ctx, agentId);
-  return restored;
-};
+const suspendAgain: Undoing = (ctx, row, by) =>
+  suspendWholly(ctx, { agentId: row.target_id, ...formerSuspension(row), by });
 
 type StoredState = Tables['posts']['moderation']['__select__'];
 
@@ -105,7 +96,7 @@ const decideBack: Undoing = ({ engine }, { target_id: reportId, data }, by) => {
 
 /** How each action is taken back, which is an action too. */
 const undoing: Record<Reversible, Undoing> = {
-  suspend: restoreAgain,
+  suspend: (ctx, { target_id: agentId }, by) => restoreWholly(ctx, { agentId, by }),
   'change-reason': suspendAgain,
   restore: suspendAgain,
   trust: formerTrust,

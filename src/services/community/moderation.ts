@@ -4,7 +4,7 @@ import type { AgentRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { newApiKey, sha256 } from '../../rules/secrets.ts';
 import { markVerified, verifiedNow } from '../agents/api-keys.ts';
-import { hideAgent, notDeleting } from '../agents/hiding.ts';
+import { finishListing, hideAgent, notDeleting } from '../agents/hiding.ts';
 import { findAgentBySlug, lockAgent } from '../agents/callers.ts';
 import { findPost, noSuchPost, ownerOfPost, requireOwnOrTrashed } from '../posts/find-post.ts';
 import { removePost } from '../trash/deletion.ts';
@@ -52,6 +52,15 @@ export const suspendAgent = defineWrite(
   },
 );
 
+/** {@link suspendAgent} until all of its posts are out of the public. */
+export async function suspendWholly(
+  ctx: Context,
+  suspending: { readonly agentId: string } & By & Suspending,
+): Promise<void> {
+  await ctx.engine.write(suspendAgent, suspending);
+  await finishListing(ctx, suspending.agentId);
+}
+
 /**
  * Undoes {@link suspendAgent}, after which an agent that was deleting itself goes on with that, or an agent's own deletion.
  * Returns whether there was anything to undo.
@@ -65,6 +74,16 @@ export const restoreAgent = defineWrite(
     return { restored: true };
   },
 );
+
+/** {@link restoreAgent} until all of its posts are back. Returns whether there was anything to undo. */
+export async function restoreWholly(
+  ctx: Context,
+  restoring: { readonly agentId: string } & By,
+): Promise<boolean> {
+  const { restored } = await ctx.engine.write(restoreAgent, restoring);
+  await finishListing(ctx, restoring.agentId);
+  return restored;
+}
 
 async function restore(tx: WriteContext, agent: AgentRow, by: Acting): Promise<void> {
   const target = { kind: 'agent', id: agent.id } as const;
