@@ -523,6 +523,43 @@ test('writes that may share a transaction on PostgreSQL gather while one works f
   assert.deepEqual(batches.slice(4), [['a', 'e']]);
 });
 
+test('who writes on PostgreSQL with others is waited for by the next transaction, and who writes alone is not', async () => {
+  const batches: string[][] = [];
+  const commits: (() => void)[] = [];
+  const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const runBatch = async (batch: Unit[], { committing }: Joining) => {
+    batches.push(batch.map(agentOf));
+    commits.push(committing);
+    if (batches.length > 2) begun[batches.length - 3]?.resolve();
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  };
+  const lanes = createLanes(runBatch, 5, () => new Error('late'));
+  const write = (...agents: string[]) => {
+    for (const agentId of agents) lanes.run({ ...unit(agentId, agentId), locks: [agentId] });
+  };
+  write('a', 'b', 'c', 'd');
+  assert.deepEqual(batches, [['a']]);
+  commits[0]?.();
+  assert.deepEqual(batches, [['a'], ['b', 'c', 'd']]);
+  commits[1]?.();
+  write('e', 'f');
+  assert.equal(batches.length, 2, 'as long as three may come');
+  await begun[0]?.promise;
+  assert.deepEqual(batches[2], ['e', 'f'], 'though the third did not');
+  commits[2]?.();
+  write('g');
+  assert.equal(batches.length, 3);
+  write('h');
+  await begun[1]?.promise;
+  assert.deepEqual(batches[3], ['g', 'h']);
+  await new Promise(setImmediate);
+  // Nobody else came while the last one was committed.
+  write('i');
+  await delay(100);
+  write('j');
+  assert.deepEqual(batches.slice(4), [['i'], ['j']]);
+});
+
 test('a batch on PostgreSQL that works for long, as on a lock, does not hold others up', async () => {
   const batches: string[][] = [];
   const second = Promise.withResolvers<void>();

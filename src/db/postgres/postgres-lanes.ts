@@ -33,6 +33,10 @@ const mostSharing = 3;
 /** So many ms a batch works alone. Usually it takes less. */
 const longWork = 100;
 
+/** How long the next batch of such waits for one more, in ms, and how often while none comes. */
+const longestPause = 2;
+const mostLooks = 3;
+
 /** A write in the queue, and since when. */
 type Waiting = { readonly unit: Unit; readonly since: number };
 
@@ -52,7 +56,8 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
   /** Of these, those of writes that may share a transaction, and the batch of such that works. */
   let sharing = 0;
   let working: readonly Unit[] | null = null;
-  let refusing: NodeJS.Timeout | undefined;
+  const lateness = createLateness(waiting, late);
+  const gathering = createGathering(waiting, startAll);
 
   function take(isMeant: (unit: Unit) => boolean): Unit | undefined {
     return waiting.take(({ unit }) => isMeant(unit))?.unit;
@@ -63,7 +68,7 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     return (
       (unit.about === null || !busy.has(unit.about)) &&
       (owner === '' || (held.get(owner) ?? 0) < mostHeld) &&
-      (unit.locks === null || (working === null && sharing < mostSharing)) &&
+      (unit.locks === null || (working === null && sharing < mostSharing && gathering.isOver())) &&
       (unit.waitsFor === null || !names.isCrowded(unit.waitsFor))
     );
   }
@@ -103,7 +108,10 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     const mayJoin = ({ about, locks }: Unit) =>
       about !== null && abouts.has(about) && (locks !== null) === isSharing;
     const goOn = () => {
-      if (working === batch) working = null;
+      if (working === batch) {
+        working = null;
+        gathering.begin(batch.length);
+      }
       startAll();
     };
     const timer = isSharing ? setTimeout(goOn, longWork) : undefined;
@@ -116,7 +124,24 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     goOn();
   }
 
-  function refuseLate(): void {
+  return {
+    /** Throws where too many wait. */
+    run(unit: Unit): void {
+      const owner = ownerOf(unit.request);
+      if (waiting.size >= mostWaiting || (owner !== '' && waiting.sizeOf(owner) >= mostOfOwner))
+        throw tooManyWrites();
+      waiting.add(owner, { unit, since: performance.now() });
+      lateness.watch();
+      startAll();
+    },
+  };
+}
+
+/** Refuses what has waited too long with what `late` gives. */
+function createLateness(waiting: FairQueue<Waiting>, late: () => Error) {
+  let timer: NodeJS.Timeout | undefined;
+
+  function refuse(): void {
     const oldest = performance.now() - patience;
     for (let isLate = true; isLate;) {
       const unit = waiting.take(({ since }) => since <= oldest)?.unit;
@@ -125,18 +150,49 @@ export function createLanes(runBatch: RunBatch, most: number, late: () => Error)
     }
     let next = Infinity;
     for (const { since } of waiting) next = Math.min(next, since);
-    refusing = next === Infinity ? undefined : setTimeout(refuseLate, next - oldest).unref();
+    timer = next === Infinity ? undefined : setTimeout(refuse, next - oldest).unref();
   }
 
   return {
-    /** Throws where too many wait. */
-    run(unit: Unit): void {
-      const owner = ownerOf(unit.request);
-      if (waiting.size >= mostWaiting || (owner !== '' && waiting.sizeOf(owner) >= mostOfOwner))
-        throw tooManyWrites();
-      waiting.add(owner, { unit, since: performance.now() });
-      refusing ??= setTimeout(refuseLate, patience).unref();
-      startAll();
+    /** Called when something begins to wait. */
+    watch(): void {
+      timer ??= setTimeout(refuse, patience).unref();
+    },
+  };
+}
+
+/**
+ * Those who write at the same time come one by one, since their documents are rendered one by one, and a transaction costs
+ * as much as several writes. As many as were in the last one are waited for, as long as one follows another. One who
+ * writes alone never waits. `over` is called once no more are waited for.
+ */
+function createGathering(waiting: Iterable<Waiting>, over: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+
+  function count(): number {
+    let sharing = 0;
+    for (const { unit } of waiting) if (unit.locks !== null) sharing += 1;
+    return sharing;
+  }
+
+  function look(expected: number, before: number, looks: number): void {
+    const found = count();
+    const left = found > before ? mostLooks : looks - 1;
+    timer = undefined;
+    if (found >= expected || left === 0) over();
+    else wait(expected, found, left);
+  }
+
+  function wait(expected: number, found: number, looks: number): void {
+    timer = setTimeout(look, Math.min(expected - found, longestPause), expected, found, looks);
+  }
+
+  return {
+    isOver: () => timer === undefined,
+    /** A batch of so many is being committed. */
+    begin(size: number): void {
+      const found = count();
+      if (size > 1 && found < size) wait(size, found, mostLooks);
     },
   };
 }
