@@ -9,13 +9,20 @@ import { openContext } from '../src/process/open-context.ts';
 import type { Caller } from '../src/services/agents/callers.ts';
 import { finishListing } from '../src/services/agents/hiding.ts';
 import { register } from '../src/services/agents/registration.ts';
-import { deleteAgent, eraseDue, finishErasing, undoDeletion } from '../src/services/agents/self-deletion.ts';
+import {
+  deleteAgent,
+  eraseDeleted,
+  eraseDue,
+  finishErasing,
+  undoDeletion,
+} from '../src/services/agents/self-deletion.ts';
 import {
   deleteAgentByOperator,
   restoreAgent,
   suspendAgent,
   verifyByOperator,
 } from '../src/services/community/moderation.ts';
+import { storeComment } from '../src/services/community/engagement.ts';
 import { settleCommunity } from '../src/services/community/settle.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
@@ -41,10 +48,14 @@ for (const engine of ['sqlite', 'postgres']) {
       await rm(dataDir, { recursive: true });
     });
 
-    async function prolific(slug: string): Promise<Caller> {
+    async function verified(slug: string): Promise<Caller> {
       const { result } = await register(ctx, { email: `${slug}@example.com`, name: slug, slug });
       await ctx.engine.write(verifyByOperator, { slug });
-      const caller = { id: result.agent.id, slug, keyHash: '', suspended: null, version: '' };
+      return { id: result.agent.id, slug, keyHash: '', suspended: null, version: '' };
+    }
+
+    async function prolific(slug: string): Promise<Caller> {
+      const caller = await verified(slug);
       const numbers = Array.from({ length: allOfThem }, (_, n) => n);
       await Promise.all(
         numbers.map((n) =>
@@ -53,6 +64,30 @@ for (const engine of ['sqlite', 'postgres']) {
       );
       await publish(ctx, caller, { title: 'Draft', content: 'x', tags: ['many'], status: 'draft' });
       return caller;
+    }
+
+    const comment = async (by: Caller, postId: string, parentId: string | null = null) => {
+      const text = { content: 'A comment.', html: '<p>A comment.</p>', unseen: null };
+      const stored = { agentId: by.id, postId, parentId, ...text, replay: null };
+      return (await ctx.engine.write(storeComment, stored)).result.id;
+    };
+
+    /** An agent that has three comments on each of some posts: alone, answered, and answering. */
+    async function talkative(slug: string): Promise<{ talker: Caller; host: Caller; posts: string[] }> {
+      const host = await prolific(`${slug}-host`);
+      const talker = await verified(slug);
+      const some = await posts(host)
+        .where('status', '=', 'published')
+        .limit(allOfThem / 3)
+        .execute();
+      await Promise.all(
+        some.map(async ({ id }) => {
+          await comment(talker, id);
+          await comment(host, id, await comment(talker, id));
+          await comment(talker, id, await comment(host, id));
+        }),
+      );
+      return { talker, host, posts: some.map(({ id }) => id) };
     }
 
     const posts = ({ id }: Caller) => ctx.db.selectFrom('posts').select('id').where('agent_id', '=', id);
@@ -145,6 +180,28 @@ for (const engine of ['sqlite', 'postgres']) {
       await eraseDue(ctx, goOn);
       assert.deepEqual([await kept(agent), await isThere(agent)], [0, false]);
       await countsAreRight();
+    });
+
+    test('has its comments erased in parts, of which those stay, blank, that others have answered', async () => {
+      const { talker, posts: ids } = await talkative('talker');
+      const left = () =>
+        ctx.db.selectFrom('comments').select('id').where('agent_id', '=', talker.id).execute();
+      await ctx.engine.write(deleteAgent, { agentId: talker.id, confirm: talker.slug });
+      for (let writes = 0; (await left()).length === allOfThem && writes < 10; writes++)
+        await ctx.engine.write(eraseDeleted, { agentId: talker.id });
+      assertPart((await left()).length);
+      await countsAreRight();
+      await eraseDue(ctx, goOn);
+      assert.equal(await isThere(talker), false);
+      await countsAreRight();
+      const rows = await ctx.db
+        .selectFrom('comments')
+        .select(['agent_id', 'content'])
+        .where('post_id', 'in', ids)
+        .execute();
+      const blank = rows.filter(({ agent_id }) => agent_id === null);
+      assert.deepEqual([rows.length, blank.length], [ids.length * 3, ids.length]);
+      assert.ok(blank.every(({ content }) => content === ''));
     });
 
     test('is erased in parts also where it was hidden before', async () => {

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
@@ -6,7 +7,7 @@ import { forgetReporter } from '../operators/reports.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { newToken, sha256 } from '../../rules/secrets.ts';
-import { removeCommentsOf } from '../community/comment-removal.ts';
+import { eraseComments } from '../community/comment-removal.ts';
 import { settleBatch } from '../community/votes.ts';
 import { giveBackComments } from '../limits/quota.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
@@ -24,6 +25,8 @@ export const beingErased = timestamp(0);
 /** Posts that one write erases, and the comments on them after which it takes no more. */
 const postsAtOnce = 100;
 const commentsAtOnce = 1_000;
+/** Votes and former addresses that one write erases. */
+const rowsAtOnce = 1_000;
 
 type SelfDeletion = { readonly agentId: string; readonly confirm: string | undefined };
 
@@ -173,6 +176,8 @@ async function erasePart(tx: WriteContext, agent: AgentRow): Promise<boolean> {
   if (agent.listing_due !== null && (await listPart(tx, agent))) return true;
   if (agent.votes_due !== null && (await settleBatch(tx, agent)) !== null) return true;
   if (await erasePosts(tx, agent)) return true;
+  if (await eraseComments(tx, agent.id)) return true;
+  if (await eraseRows(tx, agent)) return true;
   await eraseRest(tx, agent);
   return false;
 }
@@ -195,9 +200,22 @@ async function erasePosts(tx: WriteContext, { id: agentId }: AgentRow): Promise<
   return ids.length < posts.length || posts.length === postsAtOnce;
 }
 
+/** Erases votes, which are in no count any more, and addresses of deleted posts. Returns whether there are more. */
+async function eraseRows({ db }: WriteContext, { id: agentId }: AgentRow): Promise<boolean> {
+  for (const [table, key] of [
+    ['votes', 'post_id'],
+    ['former_slugs', 'slug'],
+  ] as const) {
+    const own = sql`from ${sql.table(table)} where agent_id = ${agentId}`;
+    const some = sql`select ${sql.ref(key)} ${own} limit ${rowsAtOnce}`;
+    const { numAffectedRows } = await sql`delete ${own} and ${sql.ref(key)} in (${some})`.execute(db);
+    if (Number(numAffectedRows ?? 0) === rowsAtOnce) return true;
+  }
+  return false;
+}
+
 async function eraseRest(tx: WriteContext, agent: AgentRow): Promise<void> {
   const { id: agentId } = agent;
-  await removeCommentsOf(tx, agentId);
   await forgetReporter(tx, agentId);
   await orphanPicturesOf(tx, agentId);
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();

@@ -97,20 +97,34 @@ async function blankIfAnswered({ db }: WriteContext, id: string): Promise<boolea
   return numUpdatedRows > 0n;
 }
 
+/** Comments of an agent that one write erases. */
+const erasedAtOnce = 100;
+
 /**
- * Deletes the comments of an agent that is being deleted; the posts that they are on are locked, and their counts are
- * without them.
+ * Erases the next comments of an agent that is being erased: the counts of the posts that they are on are without them.
+ * Returns whether there are more.
  */
-export async function removeCommentsOf(tx: WriteContext, agentId: string): Promise<void> {
-  const inThreads = sql<boolean>`agent_id = ${agentId} and (thread_id is not null or ${isAnswered})`;
-  const threads = await tx.db
+export async function eraseComments(tx: WriteContext, agentId: string): Promise<boolean> {
+  const comments = await tx.db
     .selectFrom('comments')
-    .select(['post_id as post', sql<string>`coalesce(thread_id, id)`.as('thread')])
-    .distinct()
-    .where(inThreads)
+    .select(['id', 'post_id as post', 'thread_id as thread', isAnswered.as('isKept')])
+    .where('agent_id', '=', agentId)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(erasedAtOnce)
     .execute();
-  await tx.db.updateTable('comments').set(blank).where(inThreads).execute();
-  for (const each of threads) await prune(tx, each);
+  if (comments.length === 0) return false;
+  const answered = comments.filter(({ isKept }) => isKept).map(({ id }) => id);
+  if (answered.length > 0) {
+    await tx.db.updateTable('comments').set(blank).where('id', 'in', answered).execute();
+    await tx.db.deleteFrom('inbox').where('comment_id', 'in', answered).execute();
+  }
+  const others = comments.filter(({ isKept }) => !isKept).map(({ id }) => id);
+  if (others.length > 0) await tx.db.deleteFrom('comments').where('id', 'in', others).execute();
+  const inThreads = comments.filter(({ isKept, thread }) => isKept || thread !== null);
+  const threads = new Map(inThreads.map(({ id, post, thread }) => [thread ?? id, post]));
+  for (const [thread, post] of threads) await prune(tx, { post, thread });
+  return comments.length === erasedAtOnce;
 }
 
 /** Deletes of a thread what is blank and has no answers, or none that are not blank. */
