@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { IncomingMessage, ServerResponse, type IncomingHttpHeaders } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { limitAnswers, limitHeld, limitInFlight } from '../src/http/in-flight.ts';
 
 /** Begins calls of an address, whose answers end when they are closed. */
@@ -164,5 +165,42 @@ describe('answers that are being sent', () => {
     assert.equal(send('a', bytes(12)).full, 'share');
     some[1]?.end();
     assert.equal(send('a', bytes(12)).full, null);
+  });
+
+  test('wait for room where they are sent in parts, each until it has been taken, or until the client leaves', async () => {
+    const answers = limitAnswers(({ url = '' }) => url);
+    /** An answer to an address, which takes the next part when there is room. */
+    const begin = (address: string) => {
+      const request = Object.assign(new IncomingMessage(new Socket()), { url: address });
+      const response = new ServerResponse(request);
+      const parts = answers.inParts(request, response, '');
+      const outcome: boolean[] = [];
+      void parts.room().then((isThere) => outcome.push(isThere));
+      return { parts, response, outcome };
+    };
+    const some = Array.from({ length: 18 }, () => begin('a'));
+    const other = begin('b');
+    await delay(1);
+    assert.deepEqual(
+      some.map(({ outcome }) => outcome),
+      [...Array.from({ length: 16 }, () => [true]), [], []],
+    );
+    assert.deepEqual(other.outcome, [true]);
+    const [first = assert.fail(), second = assert.fail()] = some;
+    const [next = assert.fail(), last = assert.fail()] = some.slice(-2);
+    first.parts.sending(bytes(1));
+    await delay(1);
+    assert.deepEqual(next.outcome, []);
+    await first.parts.sent();
+    await delay(1);
+    assert.deepEqual([next.outcome, last.outcome], [[true], []]);
+    last.response.destroy();
+    last.response.emit('close');
+    await delay(1);
+    assert.deepEqual(last.outcome, [false]);
+    const another = begin('a');
+    second.response.emit('close');
+    await delay(1);
+    assert.deepEqual(another.outcome, [true]);
   });
 });

@@ -4,7 +4,9 @@ import type { Static, TObject, TSchema, TUnsafe } from 'typebox';
 import { callerOf, requireCaller, type Auth, type CallerOf } from '../admission/admission.ts';
 import { AppError, type ErrorCode } from '../errors.ts';
 import { weakEtag } from '../http/etag.ts';
+import { tooMuch } from '../http/read-body.ts';
 import type { Caller, Hidden } from '../services/agents/callers.ts';
+import type { Batches } from '../services/lists/paging.ts';
 import type { Deprecation } from '../schemas/openapi.ts';
 import { withWarnings, type CheckOptions } from '../schemas/validate.ts';
 import { operations, type OperationId } from '../rules/calls.ts';
@@ -101,7 +103,7 @@ export type Answer = {
   readonly warnings?: readonly Warning[];
   readonly body: Readonly<Record<string, unknown>>;
   /** Entries for the list of this name, empty in `body`: read and sent a batch at a time, however many there are. */
-  readonly entries?: { readonly list: string; readonly batches: AsyncIterable<readonly unknown[]> };
+  readonly entries?: { readonly list: string } & Batches<unknown>;
 };
 
 declare module 'fastify' {
@@ -154,7 +156,7 @@ export function addEndpoint<
         if (answer.headers) reply.headers(answer.headers);
         reply.code(answer.status ?? 200).serializer(serializerOf(reply, endpoint.answers[reply.statusCode]));
         const content = { success: true, ...warningFields(warnings), ...answer.body };
-        if (answer.entries) return sendEntries(reply, content, answer.entries);
+        if (answer.entries) return sendEntries(request, reply, content, answer.entries);
         const [hasTag, takesTag] = method === 'GET' ? tagUse(operation) : [false, false];
         const wantsTag = hasTag && answer.headers?.['etag'] === undefined;
         if (key === null && !takesTag && !wantsTag) {
@@ -199,24 +201,40 @@ function serialize(reply: FastifyReply, content: object): Buffer {
   return Buffer.from(text);
 }
 
+/** Has one batch in memory at a time: it is sent before the next is read. Throws unavailable where there is no room. */
 function sendEntries(
+  { raw, bodyOwner, server: { answerBudget } }: FastifyRequest,
   reply: FastifyReply,
   content: object,
-  { list, batches }: NonNullable<Answer['entries']>,
+  { list, first, next }: NonNullable<Answer['entries']>,
 ) {
   const text = serialize(reply, content).toString();
   const at = text.indexOf(`"${list}":[`) + list.length + 4;
-  async function* pieces(): AsyncGenerator<string> {
-    yield text.slice(0, at);
-    let isFirst = true;
-    for await (const batch of batches) {
-      if (batch.length === 0) continue;
-      yield (isFirst ? '' : ',') + JSON.stringify(batch).slice(1, -1);
-      isFirst = false;
+  const end = Buffer.from(text.slice(at));
+  const opening = Buffer.from(text.slice(0, at) + entriesOf(first));
+  const full = answerBudget.fullFor(raw, opening, bodyOwner);
+  if (full !== null) throw tooMuch(full, 'sent');
+  const parts = answerBudget.inParts(raw, reply.raw, bodyOwner);
+  let part: Buffer | null = opening;
+  async function* pieces() {
+    while (part) {
+      parts.sending(part);
+      yield part;
+      part = null;
+      await parts.sent();
+      if (!(await parts.room())) return;
+      const batch = await next();
+      if (batch?.length) part = Buffer.from(`,${entriesOf(batch)}`);
     }
-    yield text.slice(at);
+    parts.sending(end);
+    yield end;
   }
   return reply.type('application/json; charset=utf-8').send(Readable.from(pieces()));
+}
+
+/** As members of an array in JSON. */
+function entriesOf(batch: readonly unknown[]): string {
+  return JSON.stringify(batch).slice(1, -1);
 }
 
 function readCaller({ auth, allows }: Operation, request: FastifyRequest): Caller | null {

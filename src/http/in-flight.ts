@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { responseOn } from '../platform/arrivals.ts';
 import { stopParsing } from './parser.ts';
@@ -25,8 +26,14 @@ const mostHeld = {
 const leastCounted = 16 * 1024;
 /** Bytes in memory of answers that are being sent: four of the largest pages to an owner. */
 const mostSent = { ofOwner: 16 * mebibyte, ofAddress: 32 * mebibyte, ofAll: 64 * mebibyte };
+/** Bytes that a part of an answer may have, of one that is sent in parts. */
+const largestPart = mebibyte;
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    /** For what is sent in parts. */
+    answerBudget: AnswerBudget;
+  }
   interface FastifyRequest {
     /** Whether a call that could have stored something has not: its answer may be refused, as those of reads. */
     storedNothing: boolean;
@@ -125,6 +132,24 @@ export function limitAnswers(addressOf: (request: IncomingMessage) => string) {
   const bytes = new Map<string, number>();
   /** How many are sent a body, by whose share it counts in. */
   const sent = new WeakMap<Buffer, Map<string, number>>();
+  /** Answers in parts that wait for room. */
+  const waiting = new Set<() => void>();
+
+  function add(name: string, length: number): void {
+    addTo(bytes, name, length);
+    if (length > 0) return;
+    for (const lookAgain of waiting) lookAgain();
+    waiting.clear();
+  }
+
+  function fullOf(shares: ReturnType<typeof sharesOf>, length: number): Full | null {
+    const full = shares.find(({ name, most }) => {
+      const held = bytes.get(name) ?? 0;
+      return held > 0 && held + length > most;
+    });
+    if (!full) return null;
+    return full === all ? 'total' : 'share';
+  }
 
   function sendsOf(body: Buffer | string): Map<string, number> {
     const known = typeof body === 'string' ? undefined : sent.get(body);
@@ -150,12 +175,8 @@ export function limitAnswers(addressOf: (request: IncomingMessage) => string) {
       // Nobody can have more than all.
       if (length < leastCounted || (bytes.get(all.name) ?? 0) + length <= mostSent.ofOwner) return null;
       const sends = sendsOf(body);
-      const full = sharesOf(request, owner).find(({ name, most }) => {
-        const held = bytes.get(name) ?? 0;
-        return held > 0 && !sends.has(name) && held + length > most;
-      });
-      if (!full) return null;
-      return full === all ? 'total' : 'share';
+      const shares = sharesOf(request, owner).filter(({ name }) => !sends.has(name));
+      return fullOf(shares, length);
     },
     /** Counts an answer that is sent, or is to be sent at once, until its client has it, or has left. */
     hold(request: IncomingMessage, response: ServerResponse, body: Buffer | string, owner = ''): void {
@@ -170,9 +191,59 @@ export function limitAnswers(addressOf: (request: IncomingMessage) => string) {
       response.once('close', () => {
         for (const name of names) {
           addTo(sends, name, -1);
-          if (!sends.has(name)) addTo(bytes, name, -length);
+          if (!sends.has(name)) add(name, -length);
         }
       });
+    },
+    /** Counts the parts of an answer that is sent one part after another; each is read and sent when the last has left. */
+    inParts(request: IncomingMessage, response: ServerResponse, owner: string) {
+      const shares = sharesOf(request, owner);
+      return partsOf(response, {
+        isFull: () => fullOf(shares, largestPart) !== null,
+        freed: () => new Promise<void>((resolve) => waiting.add(resolve)),
+        take: (more) => {
+          for (const { name } of shares) add(name, more);
+        },
+      });
+    },
+  };
+}
+
+type Room = {
+  readonly isFull: () => boolean;
+  readonly freed: () => Promise<void>;
+  readonly take: (more: number) => void;
+};
+
+function partsOf(response: ServerResponse, { isFull, freed, take }: Room) {
+  let held = 0;
+  let goOn = () => {};
+  function hold(length: number): void {
+    take(length - held);
+    held = length;
+  }
+  response.on('drain', () => goOn());
+  response.once('close', () => {
+    goOn();
+    hold(0);
+  });
+  return {
+    /** Waits for room for the next part, and takes it. False: the client has left. */
+    async room(): Promise<boolean> {
+      while (!response.destroyed && isFull()) await freed();
+      if (!response.destroyed) hold(largestPart);
+      return !response.destroyed;
+    },
+    /** To be called with a part that is sent at once. */
+    sending(part: Buffer): void {
+      if (!response.destroyed) hold(part.length);
+    },
+    /** Waits until the system has taken it. */
+    async sent(): Promise<void> {
+      // A stream may ask for the next before it hands one over.
+      await nextTurn();
+      if (response.writableNeedDrain) await new Promise<void>((resolve) => (goOn = resolve));
+      hold(0);
     },
   };
 }
@@ -192,6 +263,7 @@ const ofAnswer = ['content-encoding', 'content-location', 'etag', 'last-modified
  * of the change. Such answers are short, and their number is bounded with the bodies of the calls.
  */
 export function refuseAnswers(app: FastifyInstance, answers: AnswerBudget): void {
+  app.decorate('answerBudget', answers);
   app.decorateRequest('storedNothing', false);
   app.addHook('onSend', (request, reply, payload, done) => {
     const { method, raw, bodyOwner, storedNothing } = request;

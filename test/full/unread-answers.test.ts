@@ -5,6 +5,8 @@ import { Agent, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { storeComment } from '../../src/services/community/engagement.ts';
+import { atMost } from '../support/at-most.ts';
 import {
   assertOk,
   assertProblem,
@@ -21,6 +23,7 @@ const long = '&'.repeat(478_000);
 /** The system takes one such answer, whether or not it is read. */
 const timesEach = 2;
 const connections = 9;
+const lastPart = '0\r\n\r\n';
 
 // On one variant and engine: answers are sent by what is the same for all.
 describe('answers that nobody reads', () => {
@@ -35,7 +38,11 @@ describe('answers that nobody reads', () => {
   type Ask = { readonly path: string; readonly host?: string; readonly key?: string; readonly body?: object };
 
   /** Asks for each over a connection of its own, several times, and reads nothing; returns what the server has to send. */
-  async function askUnread(t: TestContext, asks: readonly Ask[], forwardedFor = '') {
+  async function askUnread(
+    t: TestContext,
+    asks: readonly Ask[],
+    { forwardedFor = '', inParts = false } = {},
+  ) {
     const asked = new Map<Socket, ServerResponse[]>();
     const note = (message: unknown) => {
       const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
@@ -64,13 +71,24 @@ describe('answers that nobody reads', () => {
       }),
     );
     const held = () => [...asked.keys()].reduce((sum, { writableLength }) => sum + writableLength, 0);
-    const isSettled = () =>
-      asked.size === sockets.length &&
-      [...asked].every(
-        ([{ writableLength }, responses]) =>
-          writableLength > 0 ||
-          (responses.length === timesEach && responses.every((response) => response.writableFinished)),
+    let [sent, atRest] = [0, 0];
+    // Of answers in parts, some wait for room.
+    const isWaiting = ({ headersSent, writableFinished }: ServerResponse) =>
+      inParts && atRest > 50 && headersSent && !writableFinished;
+    const isSettled = () => {
+      const last = sent;
+      sent = [...asked.keys()].reduce((sum, { bytesWritten }) => sum + bytesWritten, 0);
+      atRest = sent === last ? atRest + 1 : 0;
+      return (
+        asked.size === sockets.length &&
+        [...asked].every(
+          ([{ writableLength }, responses]) =>
+            writableLength > 0 ||
+            (responses.length === timesEach && responses.every((response) => response.writableFinished)) ||
+            responses.some(isWaiting),
+        )
       );
+    };
     while (!isSettled()) await delay(20);
     unsubscribe('http.server.request.start', note);
     const stop = async () => {
@@ -78,7 +96,7 @@ describe('answers that nobody reads', () => {
       while ([...asked.keys()].some((socket) => !socket.closed)) await delay(10);
     };
     t.after(stop);
-    return { bytes: held(), stop };
+    return { bytes: held(), sockets, stop };
   }
 
   const dryRun = (title: string) => ({ title, content: long });
@@ -146,11 +164,11 @@ describe('answers that nobody reads', () => {
     const same = await askUnread(
       t,
       Array.from({ length: connections }, () => page),
-      '203.0.113.1',
+      { forwardedFor: '203.0.113.1' },
     );
     assert.ok(same.bytes > most, `${same.bytes} bytes of one page`);
     await same.stop();
-    const { bytes, stop } = await askUnread(t, pages, '203.0.113.1');
+    const { bytes, stop } = await askUnread(t, pages, { forwardedFor: '203.0.113.1' });
     assert.ok(bytes > most / 2 && bytes <= most, `${bytes} bytes`);
     const answers = await Promise.all(pages.map(async (each) => open(each, '203.0.113.1')));
     const refused = answers.filter(({ status }) => status === 503);
@@ -165,6 +183,32 @@ describe('answers that nobody reads', () => {
     for (const each of pages) assert.equal((await open(each, '203.0.113.2')).status, 200);
     await stop();
     for (const each of pages) assert.equal((await open(each, '203.0.113.1')).status, 200);
+  });
+
+  test('take so much of an address as lists that are sent in parts, which go on once there is room', async (t) => {
+    const { post } = await ada.client.publish({ title: 'Discussed', content: 'c', status: 'published' });
+    const comment = { agentId: ada.id, postId: post.id, content: '😀'.repeat(2_000), html: '', unseen: null };
+    await atMost(8, Array.from({ length: 1_001 }), () =>
+      instance.ctx().engine.write(storeComment, { ...comment, replay: null }),
+    );
+    const path = `/api/posts/${post.id}/comments`;
+    const { bytes, sockets, stop } = await askUnread(
+      t,
+      Array.from({ length: 4 * connections }, () => ({ path })),
+      { inParts: true },
+    );
+    assert.ok(bytes > most / 2 && bytes <= most, `${bytes} bytes`);
+    const { status } = await instance.call('GET', path);
+    assert.equal(status, 503);
+    const [next = assert.fail()] = sockets;
+    for (const other of sockets) if (other !== next) other.destroy();
+    let text = '';
+    next.setEncoding('utf8').on('data', (part: string) => (text += part));
+    next.resume();
+    while (!text.includes(lastPart)) await delay(20);
+    assert.equal(text.slice(0, text.indexOf(lastPart)).match(/"postId"/g)?.length, 1_001);
+    await stop();
+    assert.equal((await instance.call('GET', path)).status, 200);
   });
 
   test('take so much of an address as pages that are made for each', async (t) => {

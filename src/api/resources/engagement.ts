@@ -47,9 +47,12 @@ function commentEndpoints(app: FastifyInstance, ctx: Context): void {
       const from = caller === null ? open : ctx;
       reply.header('vary', 'Authorization');
       if (limit === undefined) {
-        const { total, whole, batches } = await allComments(from, postId, asked);
-        if (whole !== null) return { body: { comments: whole, total, nextCursor: null } };
-        return { body: { comments: [], total, nextCursor: null }, entries: { list: 'comments', batches } };
+        const { total, isWhole, comments } = await allComments(from, postId, asked);
+        if (isWhole) return { body: { comments: comments.first, total, nextCursor: null } };
+        return {
+          body: { comments: [], total, nextCursor: null },
+          entries: { list: 'comments', ...comments },
+        };
       }
       const { items, total, nextCursor } = await listComments(from, postId, { ...asked, limit });
       return pageAnswer(request, ctx.config.site.baseUrl, { comments: items, total, nextCursor });

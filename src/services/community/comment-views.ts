@@ -3,7 +3,7 @@ import type { Tables } from '../../db/tables.ts';
 import { sql, type Selectable } from 'kysely';
 import { forOthers } from '../../markdown/unseen.ts';
 import { postUrl } from '../../variant.ts';
-import { filtered, readPage, readCursor, type Order, type Page } from '../lists/paging.ts';
+import { filtered, readPage, readCursor, type Batches, type Order, type Page } from '../lists/paging.ts';
 import { findPost, requireListed, type FoundPost } from '../posts/find-post.ts';
 import { author, authorColumns, type AuthorColumns } from '../posts/post-views.ts';
 
@@ -58,30 +58,26 @@ export function shownComments({ db }: ReadContext, postId: string) {
 /** Comments read at once when all are asked for: up to 8 KiB each, in memory until the client has received them. */
 const batchLength = 100;
 
-/** All of {@link listComments} from a cursor on, read as the batches are consumed. Throws not_found. */
+/** All of {@link listComments} from a cursor on, read as they are asked for. Throws not_found. */
 export async function allComments(
   ctx: ReadContext,
   postId: string,
   { callerId, cursor }: CommentsFor,
-): Promise<{
-  total: number;
-  /** All of them, where they are no more than one batch. */
-  whole: readonly Comment[] | null;
-  batches: AsyncIterable<readonly Comment[]>;
-}> {
-  const first = await listComments(ctx, postId, { limit: batchLength, cursor, callerId });
-  async function* batches(): AsyncGenerator<readonly Comment[]> {
-    for (let page: Page<Comment> = first; ;) {
-      yield page.items;
-      if (page.nextCursor === null) return;
-      page = await listComments(ctx, postId, { limit: batchLength, cursor: page.nextCursor, callerId });
-    }
+): Promise<{ total: number; isWhole: boolean; comments: Batches<Comment> }> {
+  const limit = batchLength;
+  const page = await listComments(ctx, postId, { limit, cursor, callerId });
+  let { nextCursor } = page;
+  async function next(): Promise<readonly Comment[] | null> {
+    if (nextCursor === null) return null;
+    const { items, nextCursor: after } = await listComments(ctx, postId, {
+      limit,
+      cursor: nextCursor,
+      callerId,
+    });
+    nextCursor = after;
+    return items;
   }
-  return {
-    total: first.total,
-    whole: first.nextCursor === null ? first.items : null,
-    batches: batches(),
-  };
+  return { total: page.total, isWhole: nextCursor === null, comments: { first: page.items, next } };
 }
 
 /** What {@link commentView} reads, with the author's columns. */

@@ -11,6 +11,9 @@ export type PageQuery = { readonly limit: number; readonly offset: number; reado
 /** A page, and the cursor of the next one. */
 export type Page<T> = { readonly items: T[]; readonly nextCursor: string | null };
 
+/** Entries of a list, a batch at a time: the first, and what reads the next; null after the last. */
+export type Batches<T> = { readonly first: readonly T[]; readonly next: () => Promise<readonly T[] | null> };
+
 /** The values of a list's sort columns in one row: what a cursor holds. */
 export type SortKey = readonly (string | number)[];
 
