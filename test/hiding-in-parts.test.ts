@@ -25,6 +25,8 @@ import {
 import { storeComment } from '../src/services/community/engagement.ts';
 import { settleCommunity } from '../src/services/community/settle.ts';
 import { publish } from '../src/services/posts/posts.ts';
+import { deletePost } from '../src/services/trash/deletion.ts';
+import { emptyTrash, erasePart } from '../src/services/trash/trash.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 
@@ -202,6 +204,19 @@ for (const engine of ['sqlite', 'postgres']) {
       const blank = rows.filter(({ agent_id }) => agent_id === null);
       assert.deepEqual([rows.length, blank.length], [ids.length * 3, ids.length]);
       assert.ok(blank.every(({ content }) => content === ''));
+    });
+
+    test('empties its trash in parts', async () => {
+      const agent = await prolific('untidy');
+      const preconditions = { ifMatch: null, ifNoneMatch: null };
+      const ids = (await posts(agent).limit(250).execute()).map(({ id }) => id);
+      for (const postId of ids)
+        await ctx.engine.write(deletePost, { agentId: agent.id, postId, preconditions, permanent: false });
+      assert.equal(await ctx.engine.write(erasePart, { agentId: agent.id }), 100);
+      await countsAreRight();
+      assert.equal(await emptyTrash(ctx, agent.id), 150);
+      assert.equal(await kept(agent), allOfThem + 1 - 250);
+      await countsAreRight();
     });
 
     test('is erased in parts also where it was hidden before', async () => {

@@ -209,6 +209,12 @@ describeInstances('the trash', { env: unlimited }, (the, variant) => {
       const { post } = await client.publish({ title: `T${n}`, content: 'x', status: 'published' });
       ids.push(post.id);
     }
+    // The bytes of former texts and of comments are given back.
+    const other = await newAgent();
+    for (const id of ids.slice(-3)) {
+      await client.updatePost(id, { content: 'Another text.' });
+      if (isCommunity) await other.client.addComment(id, 'A comment.');
+    }
     const [first = '', second = '', third = '', ...rest] = ids;
     const gone = await client.deletePost(first, { permanent: true });
     assert.deepEqual([gone.restoreUntil, gone.message], [null, "Deleted 'T0' for good."]);

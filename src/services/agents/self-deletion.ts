@@ -9,8 +9,8 @@ import { call, prose } from '../../rules/calls.ts';
 import { newToken, sha256 } from '../../rules/secrets.ts';
 import { eraseComments } from '../community/comment-removal.ts';
 import { settleBatch } from '../community/votes.ts';
-import { giveBackComments } from '../limits/quota.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
+import { erasedAtOnce, erasePosts, firstToErase } from '../trash/deletion.ts';
 import { agentsDue, doInParts, type Between } from '../upkeep/one-by-one.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { blogChanged, findAgent, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
@@ -22,9 +22,6 @@ const day = 24 * 3_600_000;
 /** `erase_at` of an agent that is being erased, which nothing undoes. */
 export const beingErased = timestamp(0);
 
-/** Posts that one write erases, and the comments on them after which it takes no more. */
-const postsAtOnce = 100;
-const commentsAtOnce = 1_000;
 /** Votes and former addresses that one write erases. */
 const rowsAtOnce = 1_000;
 
@@ -175,7 +172,7 @@ export async function eraseAgent(tx: WriteContext, agent: AgentRow): Promise<boo
 async function erasePart(tx: WriteContext, agent: AgentRow): Promise<boolean> {
   if (agent.listing_due !== null && (await listPart(tx, agent))) return true;
   if (agent.votes_due !== null && (await settleBatch(tx, agent)) !== null) return true;
-  if (await erasePosts(tx, agent)) return true;
+  if (await erasePostsOf(tx, agent)) return true;
   if (await eraseComments(tx, agent.id)) return true;
   if (await eraseRows(tx, agent)) return true;
   await eraseRest(tx, agent);
@@ -183,21 +180,17 @@ async function erasePart(tx: WriteContext, agent: AgentRow): Promise<boolean> {
 }
 
 /** Returns whether there are more. What is counted of the agent itself is not kept up: it is going too. */
-async function erasePosts(tx: WriteContext, { id: agentId }: AgentRow): Promise<boolean> {
+async function erasePostsOf(tx: WriteContext, { id: agentId }: AgentRow): Promise<boolean> {
   const posts = await tx.db
     .selectFrom('posts')
     .select(['id', 'comment_count'])
     .where('agent_id', '=', agentId)
-    .limit(postsAtOnce)
+    .limit(erasedAtOnce)
     .execute();
   if (posts.length === 0) return false;
-  let comments = 0;
-  const ids = posts
-    .filter(({ comment_count }) => (comments += comment_count) - comment_count < commentsAtOnce)
-    .map(({ id }) => id);
-  await giveBackComments(tx, ids);
-  await tx.db.deleteFrom('posts').where('id', 'in', ids).execute();
-  return ids.length < posts.length || posts.length === postsAtOnce;
+  const first = firstToErase(posts).map(({ id }) => id);
+  await erasePosts(tx, first);
+  return first.length < posts.length || posts.length === erasedAtOnce;
 }
 
 /** Erases votes, which are in no count any more, and addresses of deleted posts. Returns whether there are more. */

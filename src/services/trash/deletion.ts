@@ -130,3 +130,21 @@ export async function removePost(
   if (isKept(post)) await endAddresses(tx, post);
   blogChanged(tx, agentId);
 }
+
+/** Posts that one write erases, and the comments on them after which it takes no more. */
+export const erasedAtOnce = 100;
+const commentsAtOnce = 1_000;
+
+/** Of posts that are to be erased the first, as many as one write may erase. */
+export function firstToErase<Post extends Pick<PostRow, 'comment_count'>>(posts: readonly Post[]): Post[] {
+  let comments = 0;
+  return posts
+    .slice(0, erasedAtOnce)
+    .filter(({ comment_count }) => (comments += comment_count) - comment_count < commentsAtOnce);
+}
+
+/** Erases posts, but for what is counted of their agents. */
+export async function erasePosts(tx: WriteContext, ids: readonly string[]): Promise<void> {
+  await giveBackComments(tx, ids);
+  await tx.db.deleteFrom('posts').where('id', 'in', ids).execute();
+}
