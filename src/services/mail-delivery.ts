@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import { sql, type Selectable } from 'kysely';
 import type { WriteContext } from '../context.ts';
 import { defineWrite, timestamp } from '../db/write.ts';
 import type { Tables } from '../db/tables.ts';
@@ -134,7 +134,7 @@ export async function hastenMail(tx: WriteContext, most: number): Promise<void> 
     .select('id')
     .where('due_at', '>', timestamp(tx.now() + longestDelay + clocksMayDiffer))
     .orderBy('due_at')
-    .limit(most);
+    .limit(sql.lit(most));
   await tx.db
     .updateTable('outbox')
     .set({ due_at: timestamp(tx.now()), lease_owner: null })
@@ -163,7 +163,7 @@ export async function expireMail(
       .select('id')
       .where('created_at', '<', timestamp(tx.now() - keptFor))
       .orderBy('created_at')
-      .limit(most);
+      .limit(sql.lit(most));
   const given = await tx.db
     .selectFrom('outbox')
     .select(['id', 'last_error'])

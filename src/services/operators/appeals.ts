@@ -243,7 +243,7 @@ const rowsAtOnce = 500;
 
 /** Deletes what can no longer be appealed against, and appeals decided long ago. Returns whether there may be more. */
 export const expireAppeals = defineWrite('appeals.expire', async (tx) => {
-  const some = tx.db.selectFrom('appeals').select('id').limit(rowsAtOnce);
+  const some = tx.db.selectFrom('appeals').select('id').limit(sql.lit(rowsAtOnce));
   const unused = some
     // As the index of them has it.
     .where(sql<boolean>`state = 'possible'`)

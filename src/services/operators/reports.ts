@@ -245,7 +245,7 @@ export const expireReports = defineWrite('reports.expire', async (tx) => {
     and not exists (select 1 from comments
       where comments.id = target_id and comments.agent_id is not null limit 1 offset 0)
     and not exists (select 1 from agents where agents.id = target_id limit 1 offset 0)`;
-  const some = tx.db.selectFrom('reports').select('id').limit(reportsAtOnce);
+  const some = tx.db.selectFrom('reports').select('id').limit(sql.lit(reportsAtOnce));
   const { numUpdatedRows } = await tx.db
     .updateTable('reports')
     .set({ snapshot: null })

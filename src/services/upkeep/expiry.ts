@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
@@ -133,7 +134,7 @@ export const expireActions = defineWrite('audit.expire', async (tx) => {
     .select('id')
     .where('at', '<', timestamp(tx.now() - tx.config.auditDays * 24 * 3_600_000))
     .orderBy('at')
-    .limit(eventsAtOnce);
+    .limit(sql.lit(eventsAtOnce));
   const { numDeletedRows } = await tx.db.deleteFrom('audit').where('id', 'in', old).executeTakeFirstOrThrow();
   await tx.db
     .deleteFrom('source_blocks')
@@ -149,7 +150,7 @@ export const expireEvents = defineWrite('inbox.expire', async (tx) => {
     .select('id')
     .where('at', '<', timestamp(tx.now() - eventsKeptFor))
     .orderBy('at')
-    .limit(eventsAtOnce);
+    .limit(sql.lit(eventsAtOnce));
   const { numDeletedRows } = await tx.db.deleteFrom('inbox').where('id', 'in', old).executeTakeFirstOrThrow();
   return numDeletedRows === BigInt(eventsAtOnce);
 });

@@ -168,7 +168,7 @@ function oldest(table: string, columns: readonly string[], isDue: RawBuilder<unk
   const [time = ''] = columns;
   const row = sql.join(columns.map((column) => sql.ref(column)));
   return sql`(${row}) in (
-    select ${row} from ${sql.table(table)} where ${sql.ref(time)} ${isDue} order by ${sql.ref(time)} limit ${mostSwept}
+    select ${row} from ${sql.table(table)} where ${sql.ref(time)} ${isDue} order by ${sql.ref(time)} limit ${sql.lit(mostSwept)}
   )`;
 }
 
