@@ -6,11 +6,16 @@ import { Client } from 'pg';
 import type { Engine } from '../../src/db/database.ts';
 import type { Write, Ticket } from '../../src/db/write.ts';
 import { revive } from '../../src/db/write.ts';
+import { asSent } from '../../src/db/postgres/postgres-flight.ts';
 import { Session } from '../../src/db/postgres/postgres-session.ts';
 import { createSqliteWriter } from '../../src/db/sqlite/sqlite-writer.ts';
 import { readStoredMetrics } from '../../src/services/upkeep/stored-metrics.ts';
 import { sweep } from '../../src/services/upkeep/maintenance.ts';
 import { allowsCertificate } from '../../src/services/agents/certificates.ts';
+import { settleCommunity } from '../../src/services/community/settle.ts';
+import { listReports } from '../../src/services/operators/report-lists.ts';
+import { publishDue } from '../../src/services/publication/due.ts';
+import { endProbations } from '../../src/services/trust/probation.ts';
 import { eraseDue } from '../../src/services/agents/self-deletion.ts';
 import { indexRenamed } from '../../src/services/posts/renamed.ts';
 import { purgeTrash } from '../../src/services/trash/trash.ts';
@@ -136,12 +141,101 @@ test('every query of the service finds its rows by an index (postgres)', { timeo
   }
 });
 
+test('what is looked up is, whatever PostgreSQL knows of large tables', { timeout: 100_000 }, async () => {
+  const instance = await startInstance({ engine: 'postgres' });
+  const { database } = instance.ctx().config;
+  assert.equal(database.engine, 'postgres');
+  const client = new Client({ connectionString: database.urls[0] });
+  const mocked = mock.method(Session.prototype, 'executeQuery');
+  try {
+    await client.connect();
+    await client.query(manyRows);
+    mocked.mock.resetCalls();
+    const ctx = instance.ctx();
+    await listReports(ctx, { state: 'upheld', limit: 1 });
+    await ctx.engine.write(sweep, null);
+    for (const housekeeping of [publishDue, endProbations, settleCommunity])
+      await housekeeping(ctx, async () => true);
+    const queries = new Map(
+      mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
+    );
+    mocked.mock.restore();
+    const faults: string[] = [];
+    async function look(how: string, text: string, values: readonly unknown[]) {
+      const knowsNothing = how === 'nothing known';
+      if (knowsNothing && !due.test(text)) return;
+      await client.query(`prepare looked as ${text}`);
+      const given = values.map((value) => client.escapeLiteral(String(asSent(value))));
+      const options = knowsNothing ? 'analyze, format json' : 'format json';
+      const { rows } = await client.query(`explain (${options}) execute looked (${given.join()})`);
+      await client.query('deallocate looked');
+      const { Plan } = rows[0]['QUERY PLAN'][0];
+      const seen = postgresFaults(Plan, '').filter((fault) => !knowsNothing && large.test(fault));
+      if (knowsNothing && rowsRead(Plan) > 100) seen.push(`${rowsRead(Plan)} rows read`);
+      faults.push(...seen.map((fault) => `${fault}, ${how}\n    ${text}`));
+    }
+    for (const how of ['nothing known', 'custom plan', 'generic plan']) {
+      if (how === 'custom plan') await client.query('analyze');
+      const [plan] = how.split(' plan');
+      if (plan !== how) await client.query(`set plan_cache_mode = force_${plan}_plan`);
+      for (const [text, values] of queries)
+        if (/^(?:select|update|delete)\b/.test(text) && values.length > 0 && !listed.test(text))
+          await look(how, text, values);
+    }
+    assert.deepEqual(faults, []);
+  } finally {
+    mocked.mock.restore();
+    await client.end();
+    await instance.close();
+  }
+});
+
+/** The tables that have {@link manyRows}. */
+const large = / on (?:agents|posts|votes|reports|audit|rate_calls)$/;
+/** What begins with what there is little of, and not with all agents, also where nothing is known of the tables. */
+const due = /"publishAt" <= |"counted" is null/;
+/** What operators list may be all that there is. */
+const listed = /^select "target_id", min\(/;
+
+/** Each agent with two drafts, votes and a report, and some of them newcomers. */
+const manyRows = `
+  set session_replication_role = replica;
+  insert into agents (id, name, slug, email, email_key, created_at, registered_at, verified_at, listed_at,
+      comment_bytes, mailbox_key, name_key, probation)
+    select 'a' || n, n, 'a' || n, n, n, n, n, n, n, 0, n, n, case when n % 40 = 0 then 'new' end
+    from generate_series(1, 20000) as n;
+  insert into posts (id, agent_id, slug, title, status, excerpt, excerpt_given, tags, disclosure, revision,
+      created_at, updated_at, hot_rank, words, content_bytes, renderer_version, content_hash, title_hash)
+    select 'p' || n, 'a' || n % 20000, n, n, 'draft', '', 0, '[]', 'none', 1, n, n, 0, 0, 0, 99, n, n
+    from generate_series(1, 40000) as n;
+  insert into votes (post_id, agent_id, vote, created_at, counted)
+    select 'p' || n, 'a' || n % 20000, 1, n, 1 from generate_series(1, 40000) as n;
+  insert into reports (id, reporter, target_kind, target_id, owner_id, url, reason, explanation, created_at,
+      updated_at, state)
+    select 'r' || n, n, 'comment', 'c' || n, 'a' || n % 20000, '', 'spam', '', n, n, 'upheld'
+    from generate_series(1, 20000) as n;
+  insert into audit (id, at, actor, action, target_kind, target_id)
+    select 'u' || n, n, 'system', 'hold-comment', 'comment', 'c' || n from generate_series(1, 100000) as n;
+  insert into rate_calls select 'api', n, n, 1, 1 from generate_series(1, 100000) as n;
+`;
+
 /** Whether few rows of many are asked for, so that sorting them all would be too much. */
 function isPage(text: string): boolean {
   return /\blimit\b/.test(text) && !sorted.test(text);
 }
 
-type Plan = { 'Node Type': string; 'Relation Name'?: string; Plans?: Plan[] };
+type Plan = {
+  'Node Type': string;
+  'Relation Name'?: string;
+  'Actual Rows'?: number;
+  'Actual Loops'?: number;
+  Plans?: Plan[];
+};
+
+/** Rows that the parts of a plan gave, or how often they were asked. */
+function rowsRead({ 'Actual Rows': rows = 0, 'Actual Loops': loops = 0, Plans = [] }: Plan): number {
+  return Math.max(loops, rows * loops, ...Plans.map(rowsRead));
+}
 
 function postgresFaults(plan: Plan, text: string): string[] {
   const below = (plan.Plans ?? []).flatMap((part) => postgresFaults(part, text));

@@ -97,7 +97,8 @@ export const countUncounted = defineWrite('community.count', async (tx) => {
 async function findUncountedVotes(ctx: Context): Promise<boolean> {
   const voters = await ctx.db
     .selectFrom('votes')
-    .innerJoin('agents', 'agents.id', 'votes.agent_id')
+    // Each has one. Where it knows nothing of the tables, PostgreSQL would begin an inner join with all agents.
+    .leftJoin('agents', 'agents.id', 'votes.agent_id')
     .select('votes.agent_id')
     .distinct()
     .where('votes.counted', 'is', null)

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
@@ -91,12 +92,13 @@ function countActionsAgainst({ db }: ReadContext, targetId: string, ownerId: str
     db
       .selectFrom('audit')
       .where('action', 'in', appealable)
-      .where((row) =>
-        row.or([
-          row('target_id', 'in', [targetId, ownerId]),
-          row('target_id', 'in', db.selectFrom('posts').select('id').where('agent_id', '=', ownerId)),
-          row('target_id', 'in', db.selectFrom('comments').select('id').where('agent_id', '=', ownerId)),
-        ]),
+      // One list, so that it is looked up in the index of targets: for several, PostgreSQL reads the whole table.
+      .where(
+        'target_id',
+        'in',
+        sql<string>`(select ${targetId} union all select ${ownerId}
+          union all select id from posts where agent_id = ${ownerId}
+          union all select id from comments where agent_id = ${ownerId})`,
       ),
   );
 }

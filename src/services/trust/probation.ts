@@ -121,16 +121,19 @@ export async function endProbations(ctx: Context, between: Between): Promise<voi
 /** Newcomers that have had a post for long enough, and no upheld report, in the order of ids. */
 async function newcomersSince(ctx: Context, after: string): Promise<{ id: string }[]> {
   const since = timestamp(ctx.now() - ctx.config.trust.afterDays * day);
+  // With an offset PostgreSQL looks each up; without, it may read all posts and reports, to know them all.
   return ctx.db
     .selectFrom('agents')
     .select('id')
     .where('probation', '=', 'new')
     .where('suspended_at', 'is', null)
     .where(
-      sql<boolean>`exists (select 1 from posts where posts.agent_id = agents.id and posts.published_at <= ${since})`,
+      sql<boolean>`exists (
+        select 1 from posts where posts.agent_id = agents.id and posts.published_at <= ${since} limit 1 offset 0)`,
     )
     .where(
-      sql<boolean>`not exists (select 1 from reports where reports.owner_id = agents.id and reports.state = 'upheld')`,
+      sql<boolean>`not exists (
+        select 1 from reports where reports.owner_id = agents.id and reports.state = 'upheld' limit 1 offset 0)`,
     )
     .where('id', '>', after)
     .orderBy('id')
