@@ -162,6 +162,7 @@ export function hostileDocuments(size: number): ReadonlyMap<string, string> {
     'a lazy quote': `> ${fill('a\n')}`,
     'references to one footnote': `[^a]: b\n\n${fill('[^a]')}`,
     'unclosed references to one footnote': `[^a]: b\n\n${fill('[^a')}`,
+    'sentences with a footnote': `[^a]: b\n\n${fill(`${'c '.repeat(20)}[^a]. `)}`,
     'many footnotes': count((at) => `[^${at}]\n\n[^${at}]: a\n\n`),
     'headings that clash': `${half(count((at) => `# a-${at}\n`))}\n${half(fill('# a\n'))}`,
     'links to a heading': `# a\n\n${fill('[a](#a)')}`,

@@ -225,6 +225,17 @@ describe('a post as text', () => {
     assert.ok(text.isWellFormed());
   });
 
+  test('takes as long for a sign behind each footnote of a long paragraph as for a letter', () => {
+    const msOf = (sign: string) => {
+      const began = process.cpuUsage();
+      renderPost(`${`${'word '.repeat(11)}[^1]${sign} `.repeat(6_000)}\n\n[^1]: Note`);
+      return process.cpuUsage(began).user / 1000;
+    };
+    const leastOf = (sign: string) => Math.min(...Array.from({ length: 3 }, () => msOf(sign)));
+    const [letter, full] = [leastOf('a'), leastOf('.')];
+    assert.ok(full < 2 * letter + 20, `${full} ms beside ${letter}`);
+  });
+
   test('gives an excerpt of at most 300 code points, cut at a sentence or a word', () => {
     assert.equal(renderPost('# A\n\nb  \nc').excerpt, 'b c');
     const table = '| a | b |\n|-|-|\n| 1 | 2 |';

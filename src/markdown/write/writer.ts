@@ -394,8 +394,9 @@ class Writer {
     const before = this.leading[this.leads];
     // Without the number between them, "so ¹." is "so."
     const isParted = this.isBehindNote && /^[.,;:!?)]/.test(text);
-    this.leading[this.leads] = (isParted ? before.trimEnd() : before) + text;
     this.isBehindNote = false;
+    if (before.length >= mostLeading) return;
+    this.leading[this.leads] = (isParted ? before.trimEnd() : before) + text;
   }
 
   private warn(code: WarningCode, text: string): void {
