@@ -150,6 +150,7 @@ function planAgents(): { owners: Int32Array; agents: Row<'agents'>[] } {
       mailbox_key: sha256(slug),
       votes_due: null,
       listing_due: null,
+      comments_after: null,
       votes_after: null,
       erase_at: null,
       undo_hash: null,

@@ -22,11 +22,13 @@ import {
   suspendAgent,
   verifyByOperator,
 } from '../src/services/community/moderation.ts';
+import { deleteComment } from '../src/services/community/comment-removal.ts';
 import { storeComment } from '../src/services/community/engagement.ts';
 import { settleCommunity } from '../src/services/community/settle.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { deletePost } from '../src/services/trash/deletion.ts';
 import { emptyTrash, erasePart } from '../src/services/trash/trash.ts';
+import { moderateComment } from '../src/services/trust/held-comments.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 
@@ -181,6 +183,53 @@ for (const engine of ['sqlite', 'postgres']) {
       await countsAreRight();
       await eraseDue(ctx, goOn);
       assert.deepEqual([await kept(agent), await isThere(agent)], [0, false]);
+      await countsAreRight();
+    });
+
+    test('has its comments leave the counts of posts in parts, and come back so, and each count is right', async () => {
+      const { talker, host, posts: ids } = await talkative('counted');
+      const named = { agentId: talker.id };
+      const total = async () =>
+        (await ctx.db.selectFrom('posts').select('comment_count').where('id', 'in', ids).execute())
+          .map((row) => row.comment_count)
+          .reduce((sum, count) => sum + count);
+      const own = () =>
+        ctx.db.selectFrom('comments').select(['id', 'post_id']).where('agent_id', '=', talker.id);
+      const others = (await total()) - allOfThem;
+      const isPart = async () => {
+        assertPart((await total()) - others);
+        await countsAreRight();
+      };
+      await ctx.engine.write(deleteAgent, { ...named, confirm: undefined });
+      await isPart();
+      // The owner of their posts deletes the first, which is in no count any more, and the last, which still is.
+      for (const direction of ['asc', 'desc'] as const) {
+        const { id, post_id } = await own()
+          .orderBy('created_at', direction)
+          .orderBy('id', direction)
+          .executeTakeFirstOrThrow();
+        await ctx.engine.write(deleteComment, { agentId: host.id, postId: post_id, commentId: id });
+        await countsAreRight();
+      }
+      // Undone before all are out.
+      await ctx.engine.write(undoDeletion, named);
+      await comment(talker, ids[0] ?? '');
+      await countsAreRight();
+      await finishListing(ctx, talker.id);
+      assert.equal(await total(), others + allOfThem - 1);
+      await countsAreRight();
+
+      await ctx.engine.write(deleteAgent, { ...named, confirm: undefined });
+      await finishListing(ctx, talker.id);
+      assert.equal(await total(), others);
+      await ctx.engine.write(undoDeletion, named);
+      await isPart();
+      // A new one may come before the rest is back, or be held. The process that did it has ended: housekeeping goes on.
+      const last = await comment(talker, ids[0] ?? '');
+      await ctx.engine.write(moderateComment, { commentId: last, to: 'held' });
+      await countsAreRight();
+      await settleCommunity(ctx, goOn);
+      assert.equal(await total(), others + allOfThem - 1);
       await countsAreRight();
     });
 

@@ -54,6 +54,11 @@ export type Tables = {
     listed_at: Timestamp | null;
     /** Since when its posts are being taken out of the public, or brought back, in parts; null: all are as it is. */
     listing_due: Timestamp | null;
+    /**
+     * Meanwhile the last of its comments, by time and id, that is not in the count of its post; null: all are in it, or
+     * none, as it is suspended or not.
+     */
+    comments_after: string | null;
     /** When a proxy was first allowed to get a certificate for its blog's host. */
     certified_at: Timestamp | null;
     /** Counts changes of what the agent's pages and posts show of it. */

@@ -40,6 +40,7 @@ import { sealedKeys } from './0039-sealed-keys.ts';
 import { promisedErasure } from './0040-promised-erasure.ts';
 import { listingInParts } from './0041-listing-in-parts.ts';
 import { furtherPositions } from './0042-further-positions.ts';
+import { commentsInParts } from './0043-comments-in-parts.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -86,4 +87,5 @@ export const migrations: readonly Migration[] = [
   promisedErasure,
   listingInParts,
   furtherPositions,
+  commentsInParts,
 ];

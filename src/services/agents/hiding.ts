@@ -1,7 +1,7 @@
 import type { Context, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow } from '../../db/tables.ts';
-import { addAllToCommentCounts } from '../community/engagement.ts';
+import { commentsFrom, countNextComments } from '../community/engagement.ts';
 import { settleBatch } from '../community/votes.ts';
 import { keptPosts } from '../posts/find-post.ts';
 import { insertTags, lastPublished, tagRows } from '../posts/post-store.ts';
@@ -31,9 +31,14 @@ export async function hideAgent(tx: WriteContext, agent: AgentRow, as: Hidden): 
     .execute();
   if (!isNew) return agent.listing_due !== null;
   await beginToSettle(tx, agent.id);
-  await addAllToCommentCounts(tx, agent.id, -1);
   if (agent.listed_at !== null) addBlogToTotals(tx, agent, -1);
-  return listPart(tx, { ...agent, listed_at: null });
+  const { comments_after } = agent;
+  return listPart(tx, {
+    ...agent,
+    ...as,
+    listed_at: null,
+    comments_after: comments_after ?? commentsFrom.first,
+  });
 }
 
 /** Undoes {@link hideAgent}: of the posts the newest, and {@link finishListing} does the rest. */
@@ -50,26 +55,29 @@ export async function unhideAgent(tx: WriteContext, agent: AgentRow): Promise<vo
     .where('id', '=', agent.id)
     .execute();
   await beginToSettle(tx, agent.id);
-  await addAllToCommentCounts(tx, agent.id, 1);
   if (agent.verified_at !== null) addBlogToTotals(tx, agent, 1);
-  await listPart(tx, { ...agent, listed_at: agent.verified_at });
+  const comments_after = agent.comments_after ?? commentsFrom.last;
+  await listPart(tx, { ...agent, suspended_at: null, listed_at: agent.verified_at, comments_after });
 }
 
 /**
  * Takes the next posts of an agent, which is locked and hidden, out of the public, or brings those of one that is not
- * back, with their tags; repeating it changes nothing. Returns whether there may be more, which is noted with the agent.
+ * back, with their tags, and the next of its comments in the counts of posts; repeating it changes nothing. Returns whether
+ * there may be more, which is noted with the agent.
  */
 export async function listPart(
   tx: WriteContext,
-  { id: agentId, listed_at }: Pick<AgentRow, 'id' | 'listed_at'>,
+  agent: Pick<AgentRow, 'id' | 'listed_at' | 'suspended_at' | 'comments_after'>,
 ): Promise<boolean> {
+  const { id: agentId, listed_at } = agent;
+  const comments_after = await countNextComments(tx, agent);
   const changed = await (listed_at === null ? unlistPosts : listPosts)(tx, agentId);
-  const more = changed === postsAtOnce;
+  const more = changed === postsAtOnce || comments_after !== null;
   // The operator may have hidden its posts meanwhile, or shown them again.
   const latest = listed_at === null ? {} : { last_published_at: await lastPublished(tx.db, agentId) };
   await tx.db
     .updateTable('agents')
-    .set({ listing_due: more ? timestamp(tx.now()) : null, ...latest })
+    .set({ listing_due: more ? timestamp(tx.now()) : null, comments_after, ...latest })
     .where('id', '=', agentId)
     .execute();
   blogChanged(tx, agentId);

@@ -10,7 +10,7 @@ import { upholdReports } from '../operators/reports.ts';
 import { noteAction, type Acting } from './audit.ts';
 import { notifyAgent } from './notices.ts';
 import { isAnswered } from './comment-views.ts';
-import { addToCommentCount, noSuchComment, ownComments } from './engagement.ts';
+import { addToCommentCount, isInCount, noSuchComment, ownComments } from './engagement.ts';
 
 // A comment that has answers stays when it is deleted, without its author and text; the last answer takes it along.
 
@@ -41,7 +41,7 @@ export const deleteComment = defineWrite(
     const deleted = await storedComment(tx, postId, commentId);
     if (!deleted?.agent_id) throw noSuchComment(postId);
     // What is held, or of a suspended author, is not in the count, which locks the post.
-    const isCounted = author?.suspended_at === null && deleted.held_at === null;
+    const isCounted = author !== undefined && isInCount(author, deleted) && deleted.held_at === null;
     await addToCommentCount(tx, postId, isCounted ? -1 : 0);
     if (by && author) await noteRemoval(tx, by, author, { commentId, post });
     await takeOut(tx, { postId, commentId, threadId: deleted.thread_id });
@@ -53,7 +53,7 @@ export const deleteComment = defineWrite(
 async function storedComment({ db }: WriteContext, postId: string, commentId: string) {
   return db
     .selectFrom('comments')
-    .select(['agent_id', 'thread_id', 'content', 'held_at'])
+    .select(['id', 'created_at', 'agent_id', 'thread_id', 'content', 'held_at'])
     .where('id', '=', commentId)
     .where('post_id', '=', postId)
     .executeTakeFirst();

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { prepared, preparedInsert } from '../../db/prepared.ts';
 import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { Context, WriteContext } from '../../context.ts';
@@ -121,16 +122,16 @@ export const storeComment = defineWrite(
       if (post.commentsOpen === 0) throw new AppError('comments_closed', 'This post takes no more comments.');
       const bytes = Buffer.byteLength(texts.content);
       await checkCommentQuota(tx, agent, bytes);
+      const made = { id: uuidv7(tx.now()), created_at: timestamp(tx.now()) };
       // First, since it locks the post: one that is being deleted gives back the bytes of all its comments, and what
       // is answered cannot be deleted from here on.
       const [isThere, parent] = await Promise.all([
-        addToCommentCount(tx, postId, heldFor === null ? 1 : 0),
+        addToCommentCount(tx, postId, heldFor === null && isInCount(agent, made) ? 1 : 0),
         parentId === null ? null : commentToAnswer(tx, postId, parentId),
       ]);
       if (!isThere) throw noSuchPost(postId);
       const row = {
-        id: uuidv7(tx.now()),
-        created_at: timestamp(tx.now()),
+        ...made,
         post_id: postId,
         agent_id: agentId,
         parent_id: parentId,
@@ -218,7 +219,7 @@ export const storeEditedComment = defineWrite(
     await checkCommentQuota(tx, agent, bytes);
     const isHeld = heldFor !== null && before.held_at === null;
     if (isHeld) {
-      await addToCommentCount(tx, postId, -1);
+      await addToCommentCount(tx, postId, isInCount(agent, before) ? -1 : 0);
       await noteHold(tx, agent, commentId, heldFor);
     }
     const now = timestamp(tx.now());
@@ -268,16 +269,52 @@ const addToCount = prepared((db, { postId, amount }: { postId: string; amount: n
     .compile(),
 );
 
-/** Adds an agent's comments to the counts of the posts they are on, or subtracts them. */
-export async function addAllToCommentCounts(tx: WriteContext, agentId: string, sign: 1 | -1): Promise<void> {
-  // In the order of posts, so that two agents deleted at once cannot deadlock.
+/** Comments that one write takes out of the counts of their posts, or puts into them. */
+const countedAtOnce = 150;
+
+/** `comments_after` of an agent none of whose comments is taken out of the counts, and one of whom all are. */
+export const commentsFrom = { first: '', last: '~' } as const;
+
+type Counting = Pick<AgentRow, 'suspended_at' | 'comments_after'>;
+type Placed = Pick<Tables['comments'], 'id' | 'created_at'>;
+
+/** Whether a comment of an agent, which is locked, is in the count of its post, if it is not held. */
+export function isInCount({ suspended_at, comments_after }: Counting, comment: Placed): boolean {
+  return comments_after === null ? suspended_at === null : placeOf(comment) > comments_after;
+}
+
+function placeOf({ created_at, id }: Placed): string {
+  return `${created_at} ${id}`;
+}
+
+/**
+ * Takes the next comments of an agent, which is locked and hidden, out of the counts of the posts they are on, the oldest
+ * first, or puts those of one that is not back, the newest first. Returns its `comments_after` from then on.
+ */
+export async function countNextComments(
+  tx: WriteContext,
+  { id: agentId, suspended_at, comments_after }: Pick<AgentRow, 'id'> & Counting,
+): Promise<string | null> {
+  if (comments_after === null) return null;
+  const isHidden = suspended_at !== null;
+  const [at, id = ''] = comments_after.split(' ');
+  const direction = isHidden ? 'asc' : 'desc';
   const comments = await tx.db
     .selectFrom('comments')
-    .select((row) => ['post_id', row.fn.countAll<number>().as('count')])
+    .select(['id', 'post_id', 'created_at', 'held_at'])
     .where('agent_id', '=', agentId)
-    .where('held_at', 'is', null)
-    .groupBy('post_id')
-    .orderBy('post_id')
+    .where(sql<boolean>`(created_at, id) ${sql.raw(isHidden ? '>' : '<=')} (${at}, ${id})`)
+    .orderBy('created_at', direction)
+    .orderBy('id', direction)
+    .limit(countedAtOnce + 1)
     .execute();
-  for (const { post_id, count } of comments) await addToCommentCount(tx, post_id, sign * count);
+  const counts = new Map<string, number>();
+  for (const { post_id, held_at } of comments.slice(0, countedAtOnce))
+    if (held_at === null) counts.set(post_id, (counts.get(post_id) ?? 0) + (isHidden ? -1 : 1));
+  // In the order of posts, so that two agents hidden at once cannot deadlock.
+  const inOrder = [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  await Promise.all(inOrder.map(async ([postId, amount]) => addToCommentCount(tx, postId, amount)));
+  const next = comments[countedAtOnce];
+  if (next === undefined) return null;
+  return placeOf(isHidden ? (comments[countedAtOnce - 1] ?? next) : next);
 }

@@ -1,7 +1,7 @@
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
-import { addToCommentCount } from '../community/engagement.ts';
+import { addToCommentCount, isInCount } from '../community/engagement.ts';
 import { notifyAgent } from '../community/notices.ts';
 import { upholdReports } from '../operators/reports.ts';
 
@@ -21,7 +21,14 @@ export const moderateComment = defineWrite(
         .selectFrom('comments')
         .innerJoin('posts', 'posts.id', 'comments.post_id')
         .innerJoin('agents', 'agents.id', 'posts.agent_id')
-        .select(['comments.agent_id', 'comments.post_id', 'comments.held_at', 'comments.removed_reason'])
+        .select([
+          'comments.id',
+          'comments.created_at',
+          'comments.agent_id',
+          'comments.post_id',
+          'comments.held_at',
+          'comments.removed_reason',
+        ])
         .select(['posts.slug', 'agents.slug as authorSlug'])
         .where('comments.id', '=', commentId)
         .executeTakeFirst();
@@ -34,7 +41,7 @@ export const moderateComment = defineWrite(
     const was = held_at === null ? null : reason === null ? 'held' : 'removed';
     if (was === to) return false;
     // The post is locked by its count, as where a comment is added.
-    const isCounted = agent.suspended_at === null;
+    const isCounted = isInCount(agent, comment);
     const change = Number(to === null) - Number(was === null);
     await addToCommentCount(tx, postId, isCounted ? change : 0);
     const now = timestamp(tx.now());

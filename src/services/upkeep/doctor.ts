@@ -235,7 +235,9 @@ const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBui
     of: 'posts',
     wrong: sql`comment_count <> (
       select count(*) from comments join agents on agents.id = comments.agent_id
-      where comments.post_id = posts.id and agents.suspended_at is null and comments.held_at is null)`,
+      where comments.post_id = posts.id and comments.held_at is null
+        and case when agents.comments_after is null then agents.suspended_at is null
+          else comments.created_at || ' ' || comments.id > agents.comments_after end)`,
   },
   'votes of a post': {
     of: 'posts',
