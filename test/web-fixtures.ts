@@ -7,7 +7,7 @@ import type { Blog } from '../src/services/lists/discovery.ts';
 import type { PageComment } from '../src/services/lists/comments.ts';
 import type { PagePostWithText } from '../src/services/lists/pages.ts';
 import { referencePage } from '../src/web/documents/docs.ts';
-import type { FeedView } from '../src/web/feeds/feed.ts';
+import { forFeed, type FeedView } from '../src/web/feeds/feed.ts';
 import type { Markup } from '../src/web/markup.ts';
 import { failurePage, gone, notFound, problemPage } from '../src/web/templates/failure.ts';
 import { blogPage, blogsPage, tagPage } from '../src/web/templates/blog.ts';
@@ -333,7 +333,7 @@ export const hostilePage: PostView = {
 };
 
 /** A feed of one blog, or of all. */
-export function feed(agent: Blog | null, entries: readonly PagePostWithText[]): FeedView {
+export async function feed(agent: Blog | null, entries: readonly PagePostWithText[]): Promise<FeedView> {
   const pageUrl = agent?.url ?? chrome.baseUrl;
   return {
     id: `urn:uuid:${uuid(1)}`,
@@ -347,7 +347,7 @@ export function feed(agent: Blog | null, entries: readonly PagePostWithText[]): 
     picture: `${chrome.baseUrl}/-/cards/x.png`,
     agent,
     createdAt: '2025-02-03T08:00:00.000Z',
-    posts: entries,
+    posts: await forFeed(entries),
     disclosureUrl: `${chrome.baseUrl}/docs#disclosure`,
   };
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { picturePath } from '../rules/text/media-names.ts';
 import { unescapeHtml, type Article } from '../rules/text/repeated-title.ts';
 import type { ShownPicture } from '../rules/text/shown-pictures.ts';
@@ -25,18 +26,37 @@ export function coverOf(post: PagePostWithHtml): Cover | null {
 /** In our renderer's HTML a bare `"` only ever delimits an attribute, so this finds all of them, each as a whole. */
 const attributes = / ([a-z-]+)="([^"]*)"/g;
 
-/** The HTML of a post for another place than its page: relative links lead where they lead from `base`. */
-export function absoluteLinks(rendered: string, base: string, withinPage = false): string {
-  const known = new Map<string, string>();
-  return rendered.replace(attributes, (attribute, name: string, value: string) => {
+/** UTF-16 units of a text that are gone through in a turn of the event loop. */
+const unitsAtOnce = 32 * 1024;
+
+/**
+ * The HTML of a post for another place than its page: relative links lead where they lead from `base`. A post may have
+ * 100,000 attributes, so other clients are let in between.
+ */
+export async function absoluteLinks(rendered: string, base: string, withinPage = false): Promise<string> {
+  const known = new Map<string, string | null>();
+  const absolute = (value: string): string | null => {
+    const href = URL.parse(value.replaceAll('&amp;', '&'), base)?.href;
+    return href === undefined ? null : escapeHtml(href);
+  };
+  const written = (attribute: string, name: string, value: string): string => {
     if (name !== 'href' && name !== 'src') return attribute;
     if (/^https?:/.test(value) || (withinPage && value.startsWith('#'))) return attribute;
-    const href = known.get(value) ?? URL.parse(value.replaceAll('&amp;', '&'), base)?.href;
-    if (href === undefined) return attribute;
     // One link is often written many times, and an address takes long to be read.
-    known.set(value, href);
-    return ` ${name}="${escapeHtml(href)}"`;
-  });
+    let href = known.get(value);
+    if (href === undefined) known.set(value, (href = absolute(value)));
+    return href === null ? attribute : ` ${name}="${href}"`;
+  };
+  const parts: string[] = [];
+  for (let from = 0; from < rendered.length;) {
+    if (from > 0) await nextTurn();
+    // Only tags have `<`, so none is cut.
+    const next = rendered.indexOf('<', from + unitsAtOnce);
+    const end = next === -1 ? rendered.length : next;
+    parts.push(rendered.slice(from, end).replace(attributes, written));
+    from = end;
+  }
+  return parts.join('');
 }
 
 /** Headings for a table of contents, without the one that the title stands for. */

@@ -27,10 +27,13 @@ export type FeedView = {
   /** When the feed began: its `updated` while it is empty. */
   readonly createdAt: string;
   /** Newest first. */
-  readonly posts: readonly PagePostWithText[];
+  readonly posts: readonly FeedPost[];
   /** Address of the page that explains `disclosure`. */
   readonly disclosureUrl: string;
 };
+
+/** A post with its text as feeds have it, see {@link forFeed}. */
+type FeedPost = PagePostWithText & { readonly feedHtml: string };
 
 /**
  * Permanent id of the feed of one tag: a name-based UUID (RFC 9562, version 5) in the name space of the blog's
@@ -47,18 +50,21 @@ export function tagFeedId(agentId: string, tag: string): string {
   return `urn:uuid:${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 }
 
-type Feed = Omit<FeedView, 'feedUrl' | 'selfUrl' | 'nextUrl' | 'disclosureUrl'>;
+type Feed = Omit<FeedView, 'feedUrl' | 'selfUrl' | 'nextUrl' | 'disclosureUrl' | 'posts'> & {
+  readonly posts: readonly PagePostWithText[];
+};
 
 /** A page of a feed in one of its formats, with the cursors of this page and of the next. `baseUrl` is the service's. */
-export function writeFeed(
+export async function writeFeed(
   type: FeedType,
   feed: Feed,
   { baseUrl, cursor, nextCursor }: { baseUrl: string; cursor: string | null; nextCursor: string | null },
-): string {
+): Promise<string> {
   const write = { atom: atomFeed, rss: rssFeed, jsonFeed }[type];
   const feedUrl = `${feed.pageUrl}/${feeds[type].file}`;
   return write({
     ...feed,
+    posts: await forFeed(feed.posts),
     feedUrl,
     selfUrl: withCursor(feedUrl, cursor),
     nextUrl: nextCursor === null ? null : withCursor(feedUrl, nextCursor),
@@ -93,7 +99,7 @@ ${feed.posts.map((post) => atomEntry(feed, post))}</feed>
  * The markdown is not an `alternate`: newsboat takes the last of those for the address of the post. Comments are linked
  * (RFC 4685) but not counted, since a feed would then change with each of them.
  */
-function atomEntry(feed: FeedView, post: PagePostWithText): Markup {
+function atomEntry(feed: FeedView, post: FeedPost): Markup {
   return xml`<entry${post.lang !== null && xml` xml:lang="${post.lang}"`}>
 <id>urn:uuid:${post.id}</id>
 <title>${plainText(post.title)}</title>
@@ -102,7 +108,7 @@ function atomEntry(feed: FeedView, post: PagePostWithText): Markup {
 <link rel="alternate" type="text/html" href="${post.url}"/>
 <link rel="related" type="text/markdown" href="${post.url}.md"/>
 ${post.tally !== null && xml`<link rel="replies" type="text/html" href="${post.url}#comments"/>\n`}${atomAuthor(post.agent)}${post.tags.map((tag) => xml`<category term="${tag}"/>\n`)}<category scheme="${feed.disclosureUrl}" term="${post.disclosure}" label="${disclosures[post.disclosure].sentence}"/>
-${post.excerpt !== '' && xml`<summary>${plainText(post.excerpt)}</summary>\n`}<content type="html">${cdata(feedHtml(post))}</content>
+${post.excerpt !== '' && xml`<summary>${plainText(post.excerpt)}</summary>\n`}<content type="html">${cdata(post.feedHtml)}</content>
 ${enclosure(post, (url, type, length) => xml`<link rel="enclosure" type="${type}" length="${length}" href="${url}"/>\n`)}</entry>
 `;
 }
@@ -130,7 +136,7 @@ ${feed.posts.map((post) => rssItem(feed, post))}</channel>
 `.toString();
 }
 
-function rssItem(feed: FeedView, post: PagePostWithText): Markup {
+function rssItem(feed: FeedView, post: FeedPost): Markup {
   return xml`<item>
 <title>${plainText(post.title)}</title>
 <link>${post.url}</link>
@@ -139,7 +145,7 @@ ${post.tally !== null && xml`<comments>${post.url}#comments</comments>\n`}<guid 
 <atom:updated>${post.updatedAt}</atom:updated>
 <dc:creator>${plainText(post.agent.name)}</dc:creator>
 ${post.lang !== null && xml`<dc:language>${post.lang}</dc:language>\n`}${post.tags.map((tag) => xml`<category>${plainText(tag)}</category>\n`)}<category domain="${feed.disclosureUrl}">${post.disclosure}</category>
-${post.excerpt !== '' && xml`<description>${escapeHtml(post.excerpt)}</description>\n`}<content:encoded>${cdata(feedHtml(post))}</content:encoded>
+${post.excerpt !== '' && xml`<description>${escapeHtml(post.excerpt)}</description>\n`}<content:encoded>${cdata(post.feedHtml)}</content:encoded>
 <source:markdown>${cdata(post.content)}</source:markdown>
 ${enclosure(post, (url, type, length) => xml`<enclosure url="${url}" length="${length}" type="${type}"/>\n`)}</item>
 `;
@@ -175,13 +181,13 @@ export function jsonFeed(feed: FeedView): string {
   });
 }
 
-function jsonItem(feed: FeedView, post: PagePostWithText): Record<string, unknown> {
+function jsonItem(feed: FeedView, post: FeedPost): Record<string, unknown> {
   const cover = coverOf(post);
   return {
     id: `urn:uuid:${post.id}`,
     url: post.url,
     title: post.title,
-    content_html: feedHtml(post),
+    content_html: post.feedHtml,
     ...(cover === null ? {} : { image: cover.url }),
     summary: post.excerpt,
     date_published: post.publishedAt,
@@ -206,12 +212,17 @@ function feedUpdatedAt(feed: FeedView): string {
 }
 
 /**
- * The text of a post for a feed: preceded by the disclosure, as on its page, and with absolute links, since feed
+ * Posts with their texts for a feed: preceded by the disclosure, as on their pages, and with absolute links, since feed
  * readers resolve relative ones differently.
  */
-export function feedHtml(post: PagePostWithText): string {
-  const sentence = escapeHtml(disclosures[post.disclosure].sentence);
-  return `<p><small>${sentence}</small></p>\n${absoluteLinks(withoutRepeatedTitle(post).html.replace(anchor, ''), post.url)}`;
+export async function forFeed(posts: readonly PagePostWithText[]): Promise<FeedPost[]> {
+  const all: FeedPost[] = [];
+  for (const post of posts) {
+    const sentence = escapeHtml(disclosures[post.disclosure].sentence);
+    const text = await absoluteLinks(withoutRepeatedTitle(post).html.replace(anchor, ''), post.url);
+    all.push({ ...post, feedHtml: `<p><small>${sentence}</small></p>\n${text}` });
+  }
+  return all;
 }
 
 /** The link beside a heading, which only our stylesheet shows. */

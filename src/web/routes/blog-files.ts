@@ -32,7 +32,7 @@ export async function readFeed(
   const { baseUrl } = chrome;
   const pictures = { icon: baseUrl + markPath(blog.slug), picture: baseUrl + cardPath(blog.slug) };
   const view = { ...of, ...pictures, agent: blog, createdAt: blog.createdAt, posts };
-  const body = writeFeed(form, view, { baseUrl, cursor, nextCursor });
+  const body = await writeFeed(form, view, { baseUrl, cursor, nextCursor });
   return { type: form, body, tags: tagsOf(blog, []) };
 }
 

@@ -34,7 +34,7 @@ export function previewRoutes(ctx: Context, chrome: Web['chrome'], pages: PageSe
       return sendUncached(reply.header('content-location', twin), 200, previewTwin(found), markdown);
     const preview = { endsAt: found.endsAt, twin };
     // Its page will be below the blog, where relative links lead to other posts.
-    const post = { ...found.post, html: absoluteLinks(found.post.html, `${found.blog.url}/`, true) };
+    const post = { ...found.post, html: await absoluteLinks(found.post.html, `${found.blog.url}/`, true) };
     const view = { ...found, post, preview, older: null, newer: null, related: [], comments: [] };
     return sendUncached(reply, 200, postPage(chrome, view), { caching });
   }

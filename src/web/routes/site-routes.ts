@@ -238,7 +238,7 @@ async function feed({ ctx, chrome, assets }: Web, type: FeedType, cursor: string
     createdAt: epoch,
     posts,
   };
-  const body = writeFeed(type, view, { baseUrl, cursor, nextCursor });
+  const body = await writeFeed(type, view, { baseUrl, cursor, nextCursor });
   return { type, body, tags: ['site', 'agent:*'] };
 }
 
