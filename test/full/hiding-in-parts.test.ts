@@ -3,34 +3,34 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { loadConfig } from '../src/config/config.ts';
-import { createLog } from '../src/platform/log.ts';
-import { openContext } from '../src/process/open-context.ts';
-import type { Caller } from '../src/services/agents/callers.ts';
-import { finishListing } from '../src/services/agents/hiding.ts';
-import { register } from '../src/services/agents/registration.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { createLog } from '../../src/platform/log.ts';
+import { openContext } from '../../src/process/open-context.ts';
+import type { Caller } from '../../src/services/agents/callers.ts';
+import { finishListing } from '../../src/services/agents/hiding.ts';
+import { register } from '../../src/services/agents/registration.ts';
 import {
   deleteAgent,
   eraseDeleted,
   eraseDue,
   finishErasing,
   undoDeletion,
-} from '../src/services/agents/self-deletion.ts';
+} from '../../src/services/agents/self-deletion.ts';
 import {
   deleteAgentByOperator,
   restoreAgent,
   suspendAgent,
   verifyByOperator,
-} from '../src/services/community/moderation.ts';
-import { deleteComment } from '../src/services/community/comment-removal.ts';
-import { storeComment } from '../src/services/community/engagement.ts';
-import { settleCommunity } from '../src/services/community/settle.ts';
-import { publish } from '../src/services/posts/posts.ts';
-import { deletePost } from '../src/services/trash/deletion.ts';
-import { emptyTrash, erasePart } from '../src/services/trash/trash.ts';
-import { moderateComment } from '../src/services/trust/held-comments.ts';
-import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
-import { sharedPostgres } from './support/shared-postgres.ts';
+} from '../../src/services/community/moderation.ts';
+import { deleteComment } from '../../src/services/community/comment-removal.ts';
+import { storeComment } from '../../src/services/community/engagement.ts';
+import { settleCommunity } from '../../src/services/community/settle.ts';
+import { publish } from '../../src/services/posts/posts.ts';
+import { deletePost } from '../../src/services/trash/deletion.ts';
+import { emptyTrash, erasePart } from '../../src/services/trash/trash.ts';
+import { moderateComment } from '../../src/services/trust/held-comments.ts';
+import { findWrongCounts } from '../../src/services/upkeep/doctor.ts';
+import { sharedPostgres } from '../support/shared-postgres.ts';
 
 const allOfThem = 330;
 const goOn = async () => true;
