@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { request, type RequestOptions } from '../../test/support/http.ts';
+import { request, type Answer, type RequestOptions } from '../../test/support/http.ts';
 
 export type PublicPost = { readonly id: string; readonly url: string };
 
@@ -38,21 +38,7 @@ export async function flood(
   let made = 0;
   async function loop(): Promise<void> {
     for (let n = made++; n < most && !attacker.end.aborted; n = made++) {
-      const { json, keyed = true, ...call } = next(n);
-      const status = await request(`http://127.0.0.1:${attacker.port}`, {
-        agent,
-        timeout: 60_000,
-        method: json === undefined && call.body === undefined ? 'GET' : 'POST',
-        ...(json === undefined ? {} : { body: JSON.stringify(json) }),
-        ...call,
-        host: call.host ?? `localhost:${attacker.port}`,
-        headers: {
-          'x-forwarded-for': attacker.address,
-          ...(keyed ? { authorization: `Bearer ${attacker.key}` } : {}),
-          'content-type': 'application/json',
-          ...call.headers,
-        },
-      }).then(
+      const status = await send(attacker, next(n), agent).then(
         (answer) => String(answer.status),
         (error: NodeJS.ErrnoException) => error.code ?? 'no answer',
       );
@@ -64,6 +50,28 @@ export async function flood(
   }
   await Promise.all(Array.from({ length: at }, loop));
   return outcome;
+}
+
+/** Makes a call as the attacker. */
+export async function send(
+  attacker: Attacker,
+  { json, keyed = true, ...call }: Call,
+  agent?: Agent,
+): Promise<Answer> {
+  return request(`http://127.0.0.1:${attacker.port}`, {
+    ...(agent === undefined ? {} : { agent }),
+    timeout: 60_000,
+    method: json === undefined && call.body === undefined ? 'GET' : 'POST',
+    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    ...call,
+    host: call.host ?? `localhost:${attacker.port}`,
+    headers: {
+      'x-forwarded-for': attacker.address,
+      ...(keyed ? { authorization: `Bearer ${attacker.key}` } : {}),
+      'content-type': 'application/json',
+      ...call.headers,
+    },
+  });
 }
 
 /** The head of a request as it goes over the wire, with the attacker's key. */

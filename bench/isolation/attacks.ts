@@ -1,6 +1,6 @@
 import { hostileDocuments } from '../../test/markdown-hostile-cases.ts';
 import { makeLargePng } from '../../test/support/made-pictures.ts';
-import { flood, head, hold, type Attacker, type Outcome } from './attack.ts';
+import { flood, head, hold, send, type Attacker, type Outcome } from './attack.ts';
 
 type Attack = {
   readonly what: string;
@@ -162,6 +162,17 @@ export const attacks: Readonly<Record<string, Attack>> = {
               keyed: false,
             },
       ),
+  },
+  previews: {
+    what: 'the preview of a draft with 30,000 links, 32 at a time',
+    async run(attacker) {
+      const content = Array.from({ length: 30_000 }, (_, n) => `[a](b${n})`).join(' ');
+      const draft = { title: 'Links', content, status: 'draft' };
+      const id = String((await send(attacker, { path: '/api/publish', json: draft })).at('post.id'));
+      const made = await send(attacker, { path: `/api/posts/${id}/preview`, json: {} });
+      const path = new URL(String(made.at('previewUrl'))).pathname;
+      return flood(attacker, { at: 32 }, () => ({ path, keyed: false }));
+    },
   },
   idle: {
     what: '5,000 idle connections',
