@@ -154,6 +154,17 @@ describe('a library is used in its place only', () => {
   }
 });
 
+test('services take types alone from schemas, whose library the threads that write would load', () => {
+  const taken = files.filter(
+    ({ folder, code }) =>
+      folder === 'services' && /import (?!type\b)[^;]*? from '[^']*\/schemas\//.test(code),
+  );
+  assert.deepEqual(
+    taken.map(({ path }) => path),
+    [],
+  );
+});
+
 describe('the code', () => {
   const holding = (pattern: RegExp, ...exceptions: string[]) =>
     files

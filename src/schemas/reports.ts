@@ -1,24 +1,8 @@
 import { Type, type Static } from 'typebox';
 import type { FieldFault } from '../errors.ts';
+import { reportReasons } from '../rules/post-fields.ts';
 import { answer, id, message, time } from './answer-parts.ts';
 import { appealedAction, appealText, explanation, reporterEmail, reporterName } from './fields.ts';
-
-/** What a report may say is wrong. */
-export const reportReasons = [
-  'spam',
-  'illegal',
-  'harassment',
-  'copyright',
-  'private-data',
-  'malware',
-  'impersonation',
-  'other',
-] as const;
-
-export type ReportReason = (typeof reportReasons)[number];
-
-/** Reasons for which the operator has to know who reports. */
-export const namedReasons: readonly ReportReason[] = ['illegal', 'copyright'];
 
 /** `POST /api/reports`. */
 export const reportBody = Type.Object(
