@@ -123,9 +123,8 @@ export async function removePost(
   post: PostRow | TrashedRow,
 ): Promise<void> {
   const { id: postId, agent_id: agentId, revision } = post;
-  await giveBackComments(tx, [postId]);
   forgetRevisions(tx, { agentId, postId, upTo: revision });
-  await tx.db.deleteFrom('posts').where('id', '=', postId).execute();
+  await erasePosts(tx, [postId]);
   await count(tx, agent, post, null);
   if (isKept(post)) await endAddresses(tx, post);
   blogChanged(tx, agentId);
