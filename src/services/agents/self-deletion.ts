@@ -200,7 +200,7 @@ async function eraseRows({ db }: WriteContext, { id: agentId }: AgentRow): Promi
     ['former_slugs', 'slug'],
   ] as const) {
     const own = sql`from ${sql.table(table)} where agent_id = ${agentId}`;
-    const some = sql`select ${sql.ref(key)} ${own} limit ${rowsAtOnce}`;
+    const some = sql`select ${sql.ref(key)} ${own} limit ${sql.lit(rowsAtOnce)}`;
     const { numAffectedRows } = await sql`delete ${own} and ${sql.ref(key)} in (${some})`.execute(db);
     if (Number(numAffectedRows ?? 0) === rowsAtOnce) return true;
   }
