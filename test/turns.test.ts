@@ -24,12 +24,15 @@ import { startInstance, type TestAgent } from './support/instance.ts';
 const clientOf = ({ url = '' }: IncomingMessage) => ({ address: url.charAt(0), key: url.charAt(1) });
 const requestOf = (url: string, socket = new Socket()) => Object.assign(new IncomingMessage(socket), { url });
 
-/** Takes longer than a slice. */
-function work(): void {
-  for (const begun = performance.now(); performance.now() - begun < 6;);
+/** Time that passes only by work: how long the machine takes for it decides nothing. `work` takes longer than a slice. */
+function mockTime({ mock }: TestContext) {
+  let now = performance.now();
+  mock.method(performance, 'now', () => now);
+  return { work: () => void (now += 6) };
 }
 
-test('a client with many costly calls at once leaves another its turn, and what it gave up is dropped', async () => {
+test('a client with many costly calls at once leaves another its turn, and what it gave up is dropped', async (t) => {
+  const { work } = mockTime(t);
   const order: string[] = [];
   const done = Promise.withResolvers<void>();
   const handle = createTurns(clientOf, { areComing: () => false }).inTurns((request) => {
@@ -60,7 +63,8 @@ test('a client with many costly calls at once leaves another its turn, and what 
   assert.ok(!order.includes('a-, gone'));
 });
 
-test('addresses share the time, and not the number of calls', async () => {
+test('addresses share the time, and not the number of calls', async (t) => {
+  const { work } = mockTime(t);
   const order: string[] = [];
   const done = Promise.withResolvers<void>();
   const handle = createTurns(clientOf, { areComing: () => false }).inTurns(({ url = '' }) => {
@@ -371,7 +375,8 @@ test('what brings more to do is begun less at a time while it makes turns long',
   assert.deepEqual(inTurn, [2, 1, 2, 4, 3]);
 });
 
-test('a call whose body has come in waits for its turn again', async () => {
+test('a call whose body has come in waits for its turn again', async (t) => {
+  const { work } = mockTime(t);
   const turns = createTurns(clientOf, { areComing: () => false });
   const handle = turns.inTurns(work);
   for (const url of ['a-0', 'a-1']) handle(requestOf(url), new ServerResponse(requestOf(url)));
@@ -388,7 +393,8 @@ test('a call whose body has come in waits for its turn again', async () => {
   await turns.again(requestOf('a-4', new Socket().destroy()));
 });
 
-test('calls whose keys were looked up at once leave others their turn', async () => {
+test('calls whose keys were looked up at once leave others their turn', async (t) => {
+  const { work } = mockTime(t);
   const instance = await startInstance({ env: { TRUST_PROXY: 'loopback' } });
   try {
     const { engine, searches } = instance.ctx();
@@ -586,7 +592,8 @@ function agentOf({ request }: Pick<Unit, 'request'>): string {
   return (request.input as { agentId: string }).agentId;
 }
 
-test('of what comes by thousands the oldest and the newest are done by turns, and what else is due goes between', async () => {
+test('of what comes by thousands the oldest and the newest are done by turns, and what else is due goes between', async (t) => {
+  const { work } = mockTime(t);
   const inSlices = createSlices();
   const order: string[] = [];
   const done = Promise.withResolvers<void>();
