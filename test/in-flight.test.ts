@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { limitAnswers, limitHeld, limitInFlight } from '../src/http/in-flight.ts';
+import { Amounts } from '../src/http/read-body.ts';
 
 /** Begins calls of an address, whose answers end when they are closed. */
 function start() {
@@ -52,6 +53,20 @@ test('an address is counted on while some of its calls are under way, and anew w
   assert.equal(begun.length, 65);
   for (const one of others) one.end();
   assert.equal(begun.length, 67);
+});
+
+test('amounts that have come to nothing are forgotten now and then, and no others', () => {
+  const amounts = new Amounts();
+  const names = Array.from({ length: 1_000 }, (_, n) => `name ${n}`);
+  for (const [n, name] of names.entries()) {
+    amounts.add(name, 2);
+    amounts.add(name, n % 100 === 0 ? -1 : -2);
+  }
+  assert.deepEqual(
+    names.filter((name) => amounts.of(name) === 1),
+    names.filter((_, n) => n % 100 === 0),
+  );
+  assert.ok(amounts.size < 100, String(amounts.size));
 });
 
 describe('bodies of calls that wait for their turn', () => {

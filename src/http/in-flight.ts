@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { responseOn } from '../platform/arrivals.ts';
 import { stopParsing } from './parser.ts';
-import { addTo, BodyBudget, dropBody, smallBody, tooMuch, type Full } from './read-body.ts';
+import { Amounts, BodyBudget, dropBody, smallBody, tooMuch, type Full } from './read-body.ts';
 import type { Handle } from './turns.ts';
 
 /** Calls without a body of one address that are worked on, or whose answers are being sent. */
@@ -129,14 +129,14 @@ export type AnswerBudget = ReturnType<typeof limitAnswers>;
  */
 export function limitAnswers(addressOf: (request: IncomingMessage) => string) {
   /** By whose share it is. */
-  const bytes = new Map<string, number>();
+  const bytes = new Amounts();
   /** How many are sent a body, by whose share it counts in. */
-  const sent = new WeakMap<Buffer, Map<string, number>>();
+  const sent = new WeakMap<Buffer, Amounts>();
   /** Answers in parts that wait for room. */
   const waiting = new Set<() => void>();
 
   function add(name: string, length: number): void {
-    addTo(bytes, name, length);
+    bytes.add(name, length);
     if (length > 0) return;
     for (const lookAgain of waiting) lookAgain();
     waiting.clear();
@@ -144,17 +144,17 @@ export function limitAnswers(addressOf: (request: IncomingMessage) => string) {
 
   function fullOf(shares: ReturnType<typeof sharesOf>, length: number): Full | null {
     const full = shares.find(({ name, most }) => {
-      const held = bytes.get(name) ?? 0;
+      const held = bytes.of(name);
       return held > 0 && held + length > most;
     });
     if (!full) return null;
     return full === all ? 'total' : 'share';
   }
 
-  function sendsOf(body: Buffer | string): Map<string, number> {
+  function sendsOf(body: Buffer | string): Amounts {
     const known = typeof body === 'string' ? undefined : sent.get(body);
     if (known) return known;
-    const sends = new Map<string, number>();
+    const sends = new Amounts();
     if (typeof body !== 'string') sent.set(body, sends);
     return sends;
   }
@@ -173,9 +173,9 @@ export function limitAnswers(addressOf: (request: IncomingMessage) => string) {
     fullFor(request: IncomingMessage, body: Buffer | string, owner = ''): Full | null {
       const length = bytesIn(body);
       // Nobody can have more than all.
-      if (length < leastCounted || (bytes.get(all.name) ?? 0) + length <= mostSent.ofOwner) return null;
+      if (length < leastCounted || bytes.of(all.name) + length <= mostSent.ofOwner) return null;
       const sends = sendsOf(body);
-      const shares = sharesOf(request, owner).filter(({ name }) => !sends.has(name));
+      const shares = sharesOf(request, owner).filter(({ name }) => sends.of(name) === 0);
       return fullOf(shares, length);
     },
     /** Counts an answer that is sent, or is to be sent at once, until its client has it, or has left. */
@@ -185,13 +185,13 @@ export function limitAnswers(addressOf: (request: IncomingMessage) => string) {
       const sends = sendsOf(body);
       const names = sharesOf(request, owner).map(({ name }) => name);
       for (const name of names) {
-        if (!sends.has(name)) addTo(bytes, name, length);
-        addTo(sends, name, 1);
+        if (sends.of(name) === 0) bytes.add(name, length);
+        sends.add(name, 1);
       }
       response.once('close', () => {
         for (const name of names) {
-          addTo(sends, name, -1);
-          if (!sends.has(name)) add(name, -length);
+          sends.add(name, -1);
+          if (sends.of(name) === 0) add(name, -length);
         }
       });
     },

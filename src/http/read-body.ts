@@ -277,8 +277,8 @@ type Waiter = { readonly address: string; readonly bytes: number; readonly go: (
  */
 export class BodyBudget {
   private readonly most: { readonly ofOwner: number; readonly ofAddress: number; readonly ofAll: number };
-  private readonly promised = new Map<string, number>();
-  private readonly takenBy = new Map<string, number>();
+  private readonly promised = new Amounts();
+  private readonly takenBy = new Amounts();
   private readonly waiting = new Map<string, Waiter[]>();
   private taken = 0;
 
@@ -292,15 +292,14 @@ export class BodyBudget {
   }
 
   private admitIfRoom({ owner, address }: Whose, bytes: number): Full | null {
-    const own = (this.promised.get(owner) ?? 0) + bytes;
-    if (own > this.most.ofOwner) return 'share';
+    if (this.promised.of(owner) + bytes > this.most.ofOwner) return 'share';
     const full = this.fullFor(address, bytes);
-    if (full === null) this.promised.set(owner, own);
+    if (full === null) this.promised.add(owner, bytes);
     return full;
   }
 
   private fullFor(address: string, bytes: number): Full | null {
-    if ((this.takenBy.get(address) ?? 0) + bytes > this.most.ofAddress) return 'share';
+    if (this.takenBy.of(address) + bytes > this.most.ofAddress) return 'share';
     return this.taken + bytes > this.most.ofAll ? 'total' : null;
   }
 
@@ -308,15 +307,15 @@ export class BodyBudget {
   take({ address }: Pick<Whose, 'address'>, bytes: number): Full | null {
     const full = this.fullFor(address, bytes);
     if (full === null) {
-      addTo(this.takenBy, address, bytes);
+      this.takenBy.add(address, bytes);
       this.taken += bytes;
     }
     return full;
   }
 
   giveBack({ owner, address, admitted, taken }: Omit<Share, 'budget'>): void {
-    addTo(this.promised, owner, -admitted);
-    addTo(this.takenBy, address, -taken);
+    this.promised.add(owner, -admitted);
+    this.takenBy.add(address, -taken);
     this.taken -= taken;
     this.serve();
   }
@@ -350,9 +349,27 @@ export class BodyBudget {
   }
 }
 
-/** Adds to what is counted by name; forgets what has come to nothing. */
-export function addTo(counts: Map<string, number>, name: string, more: number): void {
-  const sum = (counts.get(name) ?? 0) + more;
-  if (sum > 0) counts.set(name, sum);
-  else counts.delete(name);
+/**
+ * Amounts by name. Those that have come to nothing are forgotten now and then: V8 gives a Map that becomes small another
+ * table, and one that outlived two collections keeps all tables that came after it until a full collection.
+ */
+export class Amounts {
+  private readonly amounts = new Map<string, number>();
+  private most = 64;
+
+  /** How many names it has. */
+  get size(): number {
+    return this.amounts.size;
+  }
+
+  of(name: string): number {
+    return this.amounts.get(name) ?? 0;
+  }
+
+  add(name: string, more: number): void {
+    this.amounts.set(name, this.of(name) + more);
+    if (this.size <= this.most) return;
+    for (const [other, amount] of this.amounts) if (amount <= 0) this.amounts.delete(other);
+    this.most = Math.max(64, 2 * this.size);
+  }
 }

@@ -45,8 +45,8 @@ type Address = {
 function createShares() {
   /** By address: those that wait, or have used some time. */
   const addresses = new Map<string, Address>();
-  /** The one that was served longest ago comes first. */
-  const waiting = new Set<Address>();
+  /** The one that was served longest ago comes first. No Set, as in `Amounts`: it becomes empty with each few calls. */
+  const waiting: Address[] = [];
   let size = 0;
   let halvedAt = 0;
   let served: Address | null = null;
@@ -72,7 +72,7 @@ function createShares() {
       const address = known ?? { calls: new FairQueue<Begin>(), used: 0 };
       if (!known) addresses.set(name, address);
       address.calls.add(key, begin);
-      waiting.add(address);
+      if (address.calls.size === 1) waiting.push(address);
       size++;
     },
     /** Counts the time since a call was taken, which is to be begun at once, as its address's. */
@@ -84,10 +84,10 @@ function createShares() {
       for (const address of waiting) if (served === null || address.used < served.used) served = address;
       if (served === null) return undefined;
       servedAt = performance.now();
-      waiting.delete(served);
+      waiting.splice(waiting.indexOf(served), 1);
       size--;
       const begin = served.calls.take();
-      if (served.calls.size > 0) waiting.add(served);
+      if (served.calls.size > 0) waiting.push(served);
       return begin;
     },
   };

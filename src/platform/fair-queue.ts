@@ -21,7 +21,7 @@ export class FairQueue<Item> {
     for (const [owner, own] of this.owners) {
       const at = own.findIndex((item) => isMeant(item, owner));
       if (at === -1) continue;
-      this.owners.delete(owner);
+      if (own.length === 1 || this.owners.size > 1) this.owners.delete(owner);
       if (own.length > 1) this.owners.set(owner, own);
       this.size--;
       return own.splice(at, 1)[0];

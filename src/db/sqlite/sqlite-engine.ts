@@ -40,9 +40,11 @@ export async function createSqliteEngine(
   const writer = createWriterThread(data, log);
   await writer.start();
   const reader = openSqlite(file, { readOnly: true, onUnreadable: noteUnreadable });
+  // Both are read for nearly each request: as arrays in two thirds of the time.
   const dataVersion = reader.raw.prepare('pragma data_version');
   // SQLite's own counter for `autoincrement`: deleting old changes does not lower it.
   const lastChange = reader.raw.prepare("select seq from sqlite_sequence where name = 'changes'");
+  for (const statement of [dataVersion, lastChange]) statement.setReturnArrays(true);
   const check = checkInBackground(file, log, noteDamage);
   const searcher = createSearchProcesses(file, log);
   const reserve = config.readOnly ? null : createDiskReserve(file);
@@ -65,7 +67,7 @@ export async function createSqliteEngine(
   }
 
   function contentVersion(): number {
-    return Number(reader.attempt(() => lastChange.get())?.['seq'] ?? 0);
+    return Number(reader.attempt(() => lastChange.get())?.[0] ?? 0);
   }
 
   return {
@@ -108,7 +110,7 @@ export async function createSqliteEngine(
       if (failure instanceof AppError) noteUnreadable(failure, 'in the search index');
       throw failure;
     },
-    version: () => Number(reader.attempt(() => dataVersion.get())?.['data_version']),
+    version: () => Number(reader.attempt(() => dataVersion.get())?.[0]),
     contentVersion,
     publicVersion: contentVersion,
     followed: () => undefined,
