@@ -154,16 +154,41 @@ describe('a library is used in its place only', () => {
   }
 });
 
-test('services take types alone from schemas, whose library the threads that write would load', () => {
-  const taken = files.filter(
-    ({ folder, code }) =>
-      folder === 'services' && /import (?!type\b)[^;]*? from '[^']*\/schemas\//.test(code),
-  );
-  assert.deepEqual(
-    taken.map(({ path }) => path),
-    [],
-  );
+describe('threads load no large library that only others need', () => {
+  for (const [entry, ...libraries] of [
+    ['server.ts', 'markdown-it', 'highlight.js'],
+    ['app.ts', 'markdown-it', 'highlight.js'],
+    ['process/writer-thread.ts', 'markdown-it', 'highlight.js', 'typebox', 'fastify'],
+    ['markdown/pool/render-thread.ts', 'typebox', 'fastify', 'kysely'],
+  ] as const) {
+    test(`${entry}: not ${libraries.join(', ')}`, () => {
+      const loaded = loadedBy(entry);
+      assert.ok(loaded.size > 10);
+      assert.deepEqual(
+        libraries.flatMap((library) => loaded.get(library) ?? []),
+        [],
+      );
+    });
+  }
 });
+
+/** What loading a file loads at once, and a path to it from there: not types, nor what is imported on demand. */
+function loadedBy(entry: string): ReadonlyMap<string, string> {
+  const loaded = new Map([[entry, entry]]);
+  for (const [path, way] of loaded) {
+    const { code = '' } = files.find((file) => file.path === path) ?? {};
+    for (const [, names = '', to = ''] of code.matchAll(
+      /^(?:import|export) ([^;']*?)(?:from )?'([^']+)'/gm,
+    )) {
+      const isOfTypes = names.startsWith('type ') || /^\{(?:\s*type [^,}]+,?)+\s*\} $/.test(names);
+      const file = to.startsWith('.')
+        ? normalize(join(dirname(path), to))
+        : to.replace(/^((?:@[^/]+\/)?[^/]+).*/, '$1');
+      if (!isOfTypes && !loaded.has(file)) loaded.set(file, `${way} > ${file}`);
+    }
+  }
+  return loaded;
+}
 
 describe('the code', () => {
   const holding = (pattern: RegExp, ...exceptions: string[]) =>

@@ -2,8 +2,9 @@ import { getPriority, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { giveMemoryBack, giveMemoryBackAtRest, heapSize } from '../../platform/memory.ts';
-import { work, type Job } from './jobs.ts';
+import type { Job } from './jobs.ts';
 import { begin, type Answer, type Numbered, type ThreadData } from './messages.ts';
+import { work } from './work.ts';
 
 // The entry of a render thread: one job at a time in, its answer out. An error that is not the document's own
 // fault ends the thread, and the pool tells.
