@@ -45,16 +45,14 @@ async function buildProgram(folder: string): Promise<void> {
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     dependencies: Record<string, string>;
   };
-  const { metafile } = await build({
+  const options = {
     absWorkingDir: root,
-    entryPoints: ['cli.ts', ...Object.values(threadEntries)].map((path) => `src/${path}`),
     entryNames: '[name]',
     outdir: folder,
     platform: 'node',
     target: 'node24',
     format: 'esm',
     bundle: true,
-    splitting: true,
     external: Object.keys(dependencies),
     legalComments: 'none',
     // Blanks and comments were a fifth, and a dash in a comment made the largest file twice as large in memory.
@@ -62,10 +60,16 @@ async function buildProgram(folder: string): Promise<void> {
     lineLimit: 120,
     metafile: true,
     logLevel: 'warning',
-  });
-  const bundled = Object.keys(metafile.inputs).flatMap(
-    (path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? [],
-  );
+  } as const;
+  // A thread in one file each: split from the program, the one that writes loaded fifty, and started later.
+  const threads = Object.values(threadEntries).map((path) => `src/${path}`);
+  const built = await Promise.all([
+    build({ ...options, entryPoints: ['src/cli.ts'], splitting: true }),
+    build({ ...options, entryPoints: threads }),
+  ]);
+  const bundled = built
+    .flatMap(({ metafile }) => Object.keys(metafile.inputs))
+    .flatMap((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []);
   for (const name of new Set(bundled)) keepLicence(name, join(folder, 'licences'));
 }
 
