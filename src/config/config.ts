@@ -107,7 +107,7 @@ export function misspeltSettings(env: Environment = process.env): string[] {
   return Object.keys(env).flatMap((name) => {
     if (names.some((each) => each === name)) return [];
     const most = name.length > 8 ? 2 : 1;
-    const isNear = (each: string) => each.length > 3 && editDistance(name, each) <= most;
+    const isNear = (each: string) => each.length > 3 && editDistance(name, each, most) <= most;
     const meant = known.get(bare(name)) ?? names.find(isNear);
     return meant === undefined ? [] : [`${name} is not a setting; did you mean ${meant}?`];
   });

@@ -79,7 +79,7 @@ export function nearest(word: string, known: readonly string[]): string | null {
   let best: string | null = null;
   let bestDistance = Math.min(3, word.length / 2);
   for (const candidate of known) {
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase(), bestDistance);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
@@ -89,8 +89,12 @@ function plainForm(word: string): string {
   return word.toLowerCase().replace(/[_-]/g, '');
 }
 
-/** Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, each letter once. */
-export function editDistance(a: string, b: string): number {
+/**
+ * Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, each letter once. Infinity may
+ * stand for what is more than `most`.
+ */
+export function editDistance(a: string, b: string, most: number): number {
+  if (Math.abs(a.length - b.length) > most) return Infinity;
   const at = (row: readonly number[], index: number) => row[index] ?? Infinity;
   let older: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -102,6 +106,7 @@ export function editDistance(a: string, b: string): number {
       const swap = isSwap ? at(older, j - 2) + 1 : Infinity;
       current[j] = Math.min(at(previous, j) + 1, at(current, j - 1) + 1, substitution, swap);
     }
+    if (current.every((distance) => distance > most)) return Infinity;
     [older, previous] = [previous, current];
   }
   return at(previous, b.length);

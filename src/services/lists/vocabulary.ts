@@ -74,7 +74,7 @@ export async function nearest(
       // One letter in place of another makes two of them differ, any other edit one or none.
       if (countBits(letters ^ lettersOf(form)) > 2 * most) continue;
       if (endsTurn(cost, costOfComparing)) await nextTurn();
-      const distance = editDistance(word, form);
+      const distance = editDistance(word, form, most);
       if (distance > most) continue;
       if (!best || distance < best.distance || (distance === best.distance && count > best.count))
         best = { word: form, distance, count };
