@@ -1,4 +1,4 @@
-#!/usr/bin/env -S NODE_USE_SYSTEM_CA=1 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=262144 MALLOC_TRIM_THRESHOLD_=1048576 node --max-semi-space-size=8
+#!/usr/bin/env -S MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=262144 MALLOC_TRIM_THRESHOLD_=1048576 node --max-semi-space-size=8
 // Runs Masthead. bin/masthead starts it under a Node that can; for `node bin/masthead.mjs` under another one it looks
 // for that by itself. Plain JavaScript of Node 12, so that an old one can say what it lacks.
 import { createHook } from 'async_hooks';
@@ -21,8 +21,6 @@ const frugal = {
   MALLOC_ARENA_MAX: '1',
   MALLOC_MMAP_THRESHOLD_: '262144',
   MALLOC_TRIM_THRESHOLD_: '1048576',
-  // As in bin/masthead too.
-  NODE_USE_SYSTEM_CA: '1',
 };
 const missing = `no newer one came with the package for ${process.platform}-${process.arch}`;
 const [major, minor] = process.versions.node.split('.').map(Number);

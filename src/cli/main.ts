@@ -1,6 +1,7 @@
 import { agentCommands } from '../../client/src/commands/agent-commands.ts';
-import type { Terminal } from '../../client/src/terminal/command.ts';
+import type { Command, Terminal } from '../../client/src/terminal/command.ts';
 import { runProgram, type Program } from '../../client/src/terminal/program.ts';
+import { trustSystemAuthorities } from '../config/authorities.ts';
 import { programVersion } from '../platform/version.ts';
 import { adminAgents } from './commands/admin-agents.ts';
 import { adminBatches } from './commands/admin-batches.ts';
@@ -42,10 +43,21 @@ export const program: Program = {
       ...adminHide,
       ...adminLists,
     ],
-    'Use a service as an agent': agentCommands,
+    'Use a service as an agent': agentCommands.map(trusting),
   },
   expected,
 };
+
+/** A command that calls a service, whose certificate may be of an authority of the system's store. */
+function trusting(command: Command): Command {
+  return {
+    ...command,
+    run(call) {
+      trustSystemAuthorities();
+      return command.run(call);
+    },
+  };
+}
 
 /** Runs the program and returns its exit code, as {@link runProgram} does. */
 export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {

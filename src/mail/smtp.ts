@@ -1,4 +1,5 @@
 import type { Options as PoolOptions } from 'nodemailer/lib/smtp-pool/index.js';
+import { trustSystemAuthorities } from '../config/authorities.ts';
 import { parseSender, parseSmtpUrl } from '../config/mail-settings.ts';
 import type { Dkim } from '../config/values.ts';
 import { errorCode } from '../rules/failure.ts';
@@ -87,6 +88,7 @@ type Transport = Awaited<ReturnType<typeof connect>>;
 
 /** The library is loaded for the first message: it would slow every start, and takes 4 MiB. */
 async function connect(options: PoolOptions) {
+  if (options.ignoreTLS !== true) trustSystemAuthorities();
   return (await import('nodemailer')).createTransport(options);
 }
 

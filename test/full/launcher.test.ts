@@ -27,7 +27,7 @@ describe('bin/masthead', () => {
     await mkdir(bin, { recursive: true });
     await writeFile(
       join(bin, 'node'),
-      `#!/bin/sh\n[ "$1" = --version ] && { echo v${version}; exit; }\nprintf '%s|' "${version}" "$MALLOC_ARENA_MAX $MALLOC_MMAP_THRESHOLD_ $MALLOC_TRIM_THRESHOLD_ $NODE_USE_SYSTEM_CA" "$@"\nexit 7\n`,
+      `#!/bin/sh\n[ "$1" = --version ] && { echo v${version}; exit; }\nprintf '%s|' "${version}" "$MALLOC_ARENA_MAX $MALLOC_MMAP_THRESHOLD_ $MALLOC_TRIM_THRESHOLD_" "$@"\nexit 7\n`,
     );
     await chmod(join(bin, 'node'), 0o755);
     return bin;
@@ -56,7 +56,7 @@ describe('bin/masthead', () => {
       if (enough) {
         assert.equal(
           stdout,
-          `${version}|1 262144 1048576 1|--max-semi-space-size=8|${program}|two words|--|$x|`,
+          `${version}|1 262144 1048576|--max-semi-space-size=8|${program}|two words|--|$x|`,
         );
         assert.equal(code, 7);
       } else {
@@ -72,7 +72,7 @@ describe('bin/masthead', () => {
     await symlink(launcher, join(dir, 'lib/masthead'));
     await symlink('../lib/masthead', join(await nodeOf('20.0.0', 'bin'), 'masthead'));
     const { stdout } = await run('bin/masthead', ['x'], { PATH, MALLOC_ARENA_MAX: '5' });
-    assert.equal(stdout, `24.16.0|5 262144 1048576 1|--max-semi-space-size=8|${program}|x|`);
+    assert.equal(stdout, `24.16.0|5 262144 1048576|--max-semi-space-size=8|${program}|x|`);
   });
 
   test('with MASTHEAD_NODE=system never runs a Node that npm installed', async (t) => {

@@ -35,8 +35,11 @@ export type SmtpServerOptions = {
   readonly port?: number;
   /** The login that is required. */
   readonly auth?: { readonly user: string; readonly pass: string };
-  /** Offers STARTTLS, with the self-signed certificate of the smtp-server package. */
+  /** Offers STARTTLS, with the self-signed certificate of the smtp-server package unless another is given. */
   readonly startTls?: boolean;
+  /** Speaks TLS from the first byte, as `smtps://` does. */
+  readonly tls?: boolean;
+  readonly certificate?: { readonly key: string; readonly cert: string };
 };
 
 /** A real SMTP server on loopback. */
@@ -74,6 +77,8 @@ export async function startSmtpServer(options: SmtpServerOptions = {}): Promise<
 
   const server = new SMTPServer({
     logger: false,
+    secure: options.tls === true,
+    ...options.certificate,
     disableReverseLookup: true,
     closeTimeout: 100,
     size: 1024 * 1024,

@@ -4,6 +4,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { request as askHttp, type IncomingHttpHeaders } from 'node:http';
 import { request as askHttps } from 'node:https';
 import { checkServerIdentity, connect } from 'node:tls';
+import { trustSystemAuthorities } from '../../config/authorities.ts';
 import type { SmtpSettings } from '../../mail/smtp.ts';
 import { errorCode, errorMessage } from '../../rules/failure.ts';
 
@@ -69,6 +70,7 @@ export const probes: Probes = {
   },
   certificate: (host, port) =>
     new Promise((resolve, reject) => {
+      trustSystemAuthorities();
       // What is wrong with it is the question here, so nothing is refused.
       const socket = connect({ host, port, servername: host, rejectUnauthorized: false });
       socket.setTimeout(patience, () => socket.destroy(new Error('no answer in time')));

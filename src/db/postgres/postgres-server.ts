@@ -1,5 +1,6 @@
 import type { CompiledQuery, QueryResult } from 'kysely';
-import { Pool, type PoolClient } from 'pg';
+import { Client, Pool, type ClientConfig, type PoolClient } from 'pg';
+import { trustSystemAuthorities } from '../../config/authorities.ts';
 import { Unreachable } from './postgres.ts';
 import { createGathering } from './postgres-gather.ts';
 import { Session, type Preparing, type SessionOptions } from './postgres-session.ts';
@@ -140,9 +141,18 @@ type PoolOptions = SessionOptions & {
 
 type SessionPool = ReturnType<typeof createPool>;
 
+/** Knows, by its address or PGSSLMODE, whether it connects by TLS. */
+class TrustingClient extends Client {
+  constructor(config?: ClientConfig) {
+    super(config);
+    if (this.ssl) trustSystemAuthorities();
+  }
+}
+
 /** Connections to one server, opened on demand. */
 function createPool(url: string, options: PoolOptions) {
   const pool = new Pool({
+    Client: TrustingClient,
     connectionString: url,
     application_name: 'masthead',
     max: options.max,
