@@ -1,11 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { threadEntries } from '../src/platform/thread-entry.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+
+/** In modules there is no `require`, with which libraries in CommonJS take those of Node. */
+const requiring = `import { createRequire } from 'node:module';const require = createRequire(import.meta.url);`;
 
 if (import.meta.main) await (process.argv[2] === 'client' ? buildClient() : buildProgram(join(root, 'dist')));
 
@@ -64,7 +67,7 @@ async function buildProgram(folder: string): Promise<void> {
   // A thread in one file each: split from the program, the one that writes loaded fifty, and started later.
   const threads = Object.values(threadEntries).map((path) => `src/${path}`);
   const built = await Promise.all([
-    build({ ...options, entryPoints: ['src/cli.ts'], splitting: true }),
+    build({ ...options, entryPoints: ['src/cli.ts'], splitting: true, banner: { js: requiring } }),
     build({ ...options, entryPoints: threads }),
   ]);
   const bundled = built
@@ -86,7 +89,17 @@ export async function layOutPackage(folder: string): Promise<string> {
 function keepLicence(name: string, folder: string): void {
   const files = ['LICENSE', 'LICENSE.md', 'license'].map((file) => join(root, 'node_modules', name, file));
   const licence = files.find((file) => existsSync(file));
-  if (licence === undefined) throw new Error(`${name} has no licence file that could go with it`);
+  const target = join(folder, `${name.replace('/', '-')}.txt`);
   mkdirSync(folder, { recursive: true });
-  cpSync(licence, join(folder, `${name.replace('/', '-')}.txt`));
+  if (licence !== undefined) return cpSync(licence, target);
+  // Of some it is only stated.
+  const manifest = JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8')) as {
+    readonly version: string;
+    readonly license?: string;
+    readonly author?: unknown;
+    readonly homepage?: string;
+  };
+  const { version, license, author, homepage } = manifest;
+  if (license === undefined) throw new Error(`${name} has no licence that could go with it`);
+  writeFileSync(target, `${JSON.stringify({ name, version, license, author, homepage }, null, 2)}\n`);
 }
