@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
 import { createServer, get, IncomingMessage, ServerResponse, type Server } from 'node:http';
 import { connect, Socket, type AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
@@ -12,13 +13,14 @@ import { defineWrite } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
 import { arrivals, createArrivals } from '../src/platform/arrivals.ts';
 import { beginInSlices } from '../src/http/connection-budget.ts';
-import { createPace, prepareParser } from '../src/http/parser.ts';
+import { createPace, prepareParser, readAgain, stopReading } from '../src/http/parser.ts';
 import { createReadOn, dropBody } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
 import { createSlices } from '../src/platform/slices.ts';
 import { startInstance, type TestAgent } from './support/instance.ts';
+import { png } from './support/pictures.ts';
 
 /** Address and key are the first two characters of the path. */
 const clientOf = ({ url = '' }: IncomingMessage) => ({ address: url.charAt(0), key: url.charAt(1) });
@@ -356,6 +358,46 @@ test('behind a proxy nobody waits for the turn of whoever used a connection befo
   for (const socket of shared) socket.write(`${headOf('GET /healthz')}X-Forwarded-For: 192.0.2.2\r\n\r\n`);
   for (const [answer] of await Promise.all(shared.map((socket) => once(socket, 'data'))))
     assert.match(String(answer), /"status":"ok"/);
+});
+
+test('what answers by itself, a page or a picture, waits too where a part of the body does that came later', async (t) => {
+  const instance = await startInstance({ env: { TRUST_PROXY: 'loopback' } });
+  t.after(() => instance.close());
+  const { key, blogUrl, client } = await instance.agent('Ada');
+  const upload = async (width: number): Promise<string> =>
+    (await client.uploadMedia(new Uint8Array(png([], [], width, 4)), { type: 'image/png' })).media.url;
+  const [picture, avatar] = [await upload(20), await upload(21)];
+  await instance.call('PATCH', '/api/me', { key, body: { avatarUrl: avatar } });
+  const begun: Socket[] = [];
+  const stopOne = (message: unknown) => {
+    const { socket, request } = message as { socket: Socket; request: IncomingMessage };
+    if (request.headers['content-length'] !== '4') return;
+    begun.push(socket);
+    stopReading(socket);
+  };
+  subscribe('http.server.request.start', stopOne);
+  t.after(() => unsubscribe('http.server.request.start', stopOne));
+  const ask = async (url: string, status: number, headers = ''): Promise<string> => {
+    const { host, pathname } = new URL(url);
+    const socket = connect(instance.port, '127.0.0.1').on('error', () => undefined);
+    t.after(() => socket.destroy());
+    let answer = '';
+    socket.on('data', (data) => (answer += String(data)));
+    socket.write(`GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\n${headers}Content-Length: 4\r\n\r\nhalf`);
+    while (begun.length === 0) await new Promise(setImmediate);
+    for (let n = 0; n < 20; n++) assert.equal((await instance.call('GET', '/healthz')).status, 200);
+    assert.equal(answer, '', url);
+    for (const each of begun.splice(0)) readAgain(each);
+    while (!answer.includes('\r\n\r\n')) await once(socket, 'data');
+    assert.ok(answer.startsWith(`HTTP/1.1 ${status} `), answer);
+    return answer;
+  };
+  await ask(`${blogUrl}/`, 200);
+  const [, etag = ''] = /^etag: (.*)\r$/im.exec(await ask(picture, 200)) ?? [];
+  await ask(picture, 304, `If-None-Match: ${etag}\r\n`);
+  // The drawn mark in its place.
+  await rm(instance.ctx().config.media.dir, { recursive: true });
+  await ask(avatar, 503, 'Accept: image/*\r\n');
 });
 
 test('what brings more to do is begun less at a time while it makes turns long', async (t) => {

@@ -6,6 +6,7 @@ import { lookUps } from '../../platform/measured.ts';
 import { baseHosts } from '../../rules/hosts.ts';
 import { chooseEncoding } from '../../http/encoding.ts';
 import type { AnswerBudget } from '../../http/in-flight.ts';
+import { untilRead } from '../../http/parser.ts';
 import { problemBody } from '../../http/problem.ts';
 import { tooMuch } from '../../http/read-body.ts';
 import type { Markup } from '../markup.ts';
@@ -76,6 +77,8 @@ export function createPageServer(ctx: Context, cache: PageCache, answers: Answer
     const representation = await representationOf(found, chooseEncoding(request.headers['accept-encoding']));
     if (wanted.key !== null) cache.resized(wanted.key, found);
     if (twin !== null) return sendNegotiated(reply, found, representation, twin.url);
+    // A part of a body may wait for its turn.
+    await untilRead(request.raw.socket);
     const full = sendRepresentation(found, representation, request.headers, request.raw, reply.raw, {
       clock: ctx,
       requestId: request.id,

@@ -2,6 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { matchesEtag } from '../../http/etag.ts';
+import { untilRead } from '../../http/parser.ts';
 import { pictureBytesSent } from '../../platform/measured.ts';
 import { createPictureStore } from '../../media/picture-store.ts';
 import { AppError } from '../../errors.ts';
@@ -40,7 +41,7 @@ export async function sendPicture(
   const { row, indexed } = found;
   const headers = headersOf(web, row, indexed);
   if (matchesEtag(request.headers['if-none-match'] ?? '', headers.ETag)) {
-    reply.hijack();
+    await takeOver(reply);
     reply.raw.writeHead(304, { 'X-Request-Id': request.id, ...headers }).end();
     return reply;
   }
@@ -49,7 +50,7 @@ export async function sendPicture(
     throw error;
   });
   if (file === null) return sendMark(web, request, reply, { slug: at.slug, status: 503 });
-  reply.hijack();
+  await takeOver(reply);
   reply.raw.writeHead(200, {
     'X-Request-Id': request.id,
     'Content-Type': row.type,
@@ -92,14 +93,20 @@ function isForImage({ headers }: FastifyRequest): boolean {
   return headers['sec-fetch-dest'] === 'image' || /^image\//i.test(headers.accept ?? '');
 }
 
-function sendMark(
+/** Takes an answer from Fastify, when it is its client's turn: a part of a body may wait for that. */
+async function takeOver(reply: FastifyReply): Promise<void> {
+  await untilRead(reply.request.raw.socket);
+  reply.hijack();
+}
+
+async function sendMark(
   { ctx }: Web,
   { id, method }: FastifyRequest,
   reply: FastifyReply,
   { slug, status }: { readonly slug: string; readonly status: number },
-): FastifyReply {
+): Promise<FastifyReply> {
   const mark = Buffer.from(avatarSvg(slug));
-  reply.hijack();
+  await takeOver(reply);
   reply.raw.writeHead(status, {
     'X-Request-Id': id,
     'Content-Type': 'image/svg+xml',
