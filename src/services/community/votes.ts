@@ -20,7 +20,7 @@ export type Vote = Tables['votes']['vote'];
 const weighsAfter = 24 * 3_600_000;
 
 /** Votes that one write settles at most, so that others need not wait long. */
-const batchLength = 1_000;
+const batchLength = 250;
 
 /** Sets the agent's vote on a published post, or takes it back (null). One vote each: a new one replaces the old. */
 export const vote = defineWrite(
