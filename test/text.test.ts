@@ -17,6 +17,7 @@ import {
   stripHiddenText,
   tagFault,
   withoutKeys,
+  sliceCodePoints,
 } from '../src/rules/text.ts';
 import { asciiForm } from '../src/rules/slug.ts';
 import { canonicalLanguage, languageTagFault } from '../src/rules/text/language-tags.ts';
@@ -33,6 +34,27 @@ test('characters are counted as code points, a lone surrogate as one', () => {
   assert.equal(codePoints('añ🚀'), 3);
   assert.equal(codePoints('\ud800a\udc00'), 3);
   fc.assert(fc.property(anyText, (text) => assert.equal(codePoints(text), Array.from(text).length)));
+});
+
+test('a piece of a text is counted in code points, and what follows it costs nothing', () => {
+  fc.assert(
+    fc.property(anyText, fc.nat(12), fc.nat(12), (text, from, more) => {
+      const piece = Array.from(text).slice(from, from + more);
+      assert.equal(sliceCodePoints(text, from, from + more), piece.join(''));
+    }),
+  );
+  const long = 'The tide — 🌊 — comes in. '.repeat(20_000);
+  const leastOf = (work: () => unknown) => {
+    const times = Array.from({ length: 10 }, () => {
+      const began = process.cpuUsage();
+      for (let n = 0; n < 5; n++) work();
+      return process.cpuUsage(began).user / 1000;
+    });
+    return Math.min(...times);
+  };
+  const whole = leastOf(() => codePoints(long));
+  const piece = leastOf(() => sliceCodePoints(long, 0, 10_000));
+  assert.ok(piece < whole / 2, `${piece} ms beside ${whole}`);
 });
 
 test('CR LF and CR become LF', () => {

@@ -8,11 +8,18 @@ export function codePoints(text: string): number {
   return count;
 }
 
-/** The part of a text between two places, counted in code points. */
+/** The part of a text between two places, counted in code points. What follows is not looked at. */
 export function sliceCodePoints(text: string, from: number, to: number): string {
-  const points = codePoints(text);
-  if (from === 0 && to >= points) return text;
-  return points === text.length ? text.slice(from, to) : Array.from(text).slice(from, to).join('');
+  const begin = placeOf(text, from, 0);
+  return text.slice(begin, placeOf(text, to - from, begin));
+}
+
+/** The place in a text that lies so many code points after another one, or its end. */
+function placeOf(text: string, points: number, after: number): number {
+  let at = after;
+  for (let count = 0; count < points && at < text.length; count++)
+    at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+  return at;
 }
 
 /** What a name is sorted by: its letters, whatever their case and accents. Stored, so that a change needs a new column. */
