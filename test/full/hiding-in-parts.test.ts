@@ -25,7 +25,6 @@ import {
 import { deleteComment } from '../../src/services/community/comment-removal.ts';
 import { storeComment } from '../../src/services/community/engagement.ts';
 import { settleCommunity } from '../../src/services/community/settle.ts';
-import { settleVotes, vote } from '../../src/services/community/votes.ts';
 import { publish } from '../../src/services/posts/posts.ts';
 import { deletePost } from '../../src/services/trash/deletion.ts';
 import { emptyTrash, erasePart } from '../../src/services/trash/trash.ts';
@@ -232,52 +231,6 @@ for (const engine of ['sqlite', 'postgres']) {
       await settleCommunity(ctx, goOn);
       assert.equal(await total(), others + allOfThem - 1);
       await countsAreRight();
-    });
-
-    test('has its votes leave the counts of posts in parts, and come back so, and each count is right', async () => {
-      const hosts = [await prolific('praised'), await prolific('scorned')] as const;
-      const voter = await verified('voter');
-      const [up, down] = await Promise.all(
-        hosts.map(async (host) =>
-          (await posts(host).where('status', '=', 'published').execute()).map(({ id }) => id),
-        ),
-      );
-      assert.ok(up && down);
-      const cast = (postId: string, value: 1 | -1) =>
-        ctx.engine.write(vote, { agentId: voter.id, postId, value });
-      await Promise.all(up.map((id) => cast(id, 1)));
-      await Promise.all(down.map((id) => cast(id, -1)));
-      const total = async () =>
-        (
-          await ctx.db
-            .selectFrom('posts')
-            .select(['upvotes', 'downvotes'])
-            .where('id', 'in', [...up, ...down])
-            .execute()
-        ).reduce((sum, { upvotes, downvotes }) => sum + upvotes + downvotes, 0);
-      const all = 2 * allOfThem;
-      assert.equal(await total(), all);
-      /** What each write of housekeeping leaves. */
-      const settled = async () => {
-        const left: number[] = [];
-        await settleCommunity(ctx, async () => {
-          left.push(await total());
-          await countsAreRight();
-          return true;
-        });
-        return left;
-      };
-      await ctx.engine.write(suspendAgent, { agentId: voter.id, reason: 'a test' });
-      assert.equal(await total(), all - 250);
-      const left = await settled();
-      assert.ok(left.includes(all - 500), String(left));
-      assert.equal(left.at(-1), 0);
-      await ctx.engine.write(restoreAgent, { agentId: voter.id });
-      assert.equal(await total(), 250);
-      // Of a process that ends then.
-      assert.equal(await ctx.engine.write(settleVotes, { agentId: voter.id }), true);
-      assert.equal(await total(), 500);
-      assert.equal((await settled()).at(-1), all);
     });
 
     test('has its comments erased in parts, of which those stay, blank, that others have answered', async () => {
