@@ -26,6 +26,8 @@ async function makeSqliteTemplate(): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), 'masthead-template-'));
   const path = join(folder, 'masthead.db');
   const { raw, db } = openSqlite(path, { readOnly: false });
+  // It is read whole before anything could be lost.
+  raw.exec('pragma synchronous = off');
   await migrate(db, sqliteTypes, began);
   raw.close();
   const content = await readFile(path);
