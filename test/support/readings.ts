@@ -63,12 +63,16 @@ type Place = readonly [name: string, read: () => Promise<Pick<Answer, 'status' |
 /** The pages and files of the service: its routes beside the API and MCP. */
 async function ofSite(instance: Instance, { query }: Sought): Promise<Place[]> {
   const names: Readonly<Record<string, string>> = { docs: 'changes', problems: 'not_found' };
-  const pages = (await routesOf(instance)).filter((path) => !/^\/(?:api|mcp|~)|\*/.test(path));
+  let routes = knownRoutes.get(instance);
+  if (routes === undefined) knownRoutes.set(instance, (routes = routesOf(instance)));
+  const pages = (await routes).filter((path) => !/^\/(?:api|mcp|~)|\*/.test(path));
   return pages.map((page) => {
     const path = `${page.replace(/^\/(\w+)\/:name$/, (_, of) => `/${of}/${names[of]}`)}?q=${query}`;
     return [path, async () => open(instance, instance.baseUrl + path)];
   });
 }
+
+const knownRoutes = new WeakMap<Instance, Promise<readonly string[]>>();
 
 /** Paths of the routes that answer GET. */
 async function routesOf(instance: Instance): Promise<string[]> {
