@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createApp } from '../../src/app.ts';
-import type { JsonSchema } from '../../src/schemas/openapi.ts';
+import type { JsonSchema, OpenApiDocument } from '../../src/schemas/openapi.ts';
 import { createRateLimiter } from '../../src/services/limits/rate-limiter.ts';
 import { blogFiles, blogPath, feedTypes, type BlogPath } from '../../src/web/addresses.ts';
 import { documentOf, operationsOf } from './api-document.ts';
@@ -42,10 +43,36 @@ type Sought = {
  * itself lists: its routes, the kinds of addresses of a blog, its operations that read, its tools and resources.
  */
 export async function placesOf(instance: Instance, sought: Sought): Promise<string[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  try {
+    return await placesIn(
+      { ...instance, call: async (method, path, more) => instance.call(method, path, { agent, ...more }) },
+      sought,
+      await listed(instance),
+    );
+  } finally {
+    agent.destroy();
+  }
+}
+
+/** What a service lists of itself, which stays as it is. */
+type Listed = { readonly routes: readonly string[]; readonly document: OpenApiDocument };
+
+const known = new WeakMap<Instance, Listed>();
+
+async function listed(instance: Instance): Promise<Listed> {
+  const found = known.get(instance);
+  if (found) return found;
+  const made = { routes: await routesOf(instance), document: await documentOf(instance) };
+  known.set(instance, made);
+  return made;
+}
+
+async function placesIn(instance: Instance, sought: Sought, { routes, document }: Listed): Promise<string[]> {
   const places = [
-    ...(await ofSite(instance, sought)),
+    ...ofSite(instance, sought, routes),
     ...ofBlog(instance, sought),
-    ...(await ofApi(instance, sought)),
+    ...ofApi(instance, sought, document),
     ...(await ofMcp(instance, sought)),
   ];
   const shown: string[] = [];
@@ -61,18 +88,14 @@ export async function placesOf(instance: Instance, sought: Sought): Promise<stri
 type Place = readonly [name: string, read: () => Promise<Pick<Answer, 'status' | 'text'>>];
 
 /** The pages and files of the service: its routes beside the API and MCP. */
-async function ofSite(instance: Instance, { query }: Sought): Promise<Place[]> {
+function ofSite(instance: Instance, { query }: Sought, routes: readonly string[]): Place[] {
   const names: Readonly<Record<string, string>> = { docs: 'changes', problems: 'not_found' };
-  let routes = knownRoutes.get(instance);
-  if (routes === undefined) knownRoutes.set(instance, (routes = routesOf(instance)));
-  const pages = (await routes).filter((path) => !/^\/(?:api|mcp|~)|\*/.test(path));
+  const pages = routes.filter((path) => !/^\/(?:api|mcp|~)|\*/.test(path));
   return pages.map((page) => {
     const path = `${page.replace(/^\/(\w+)\/:name$/, (_, of) => `/${of}/${names[of]}`)}?q=${query}`;
     return [path, async () => open(instance, instance.baseUrl + path)];
   });
 }
-
-const knownRoutes = new WeakMap<Instance, Promise<readonly string[]>>();
 
 /** Paths of the routes that answer GET. */
 async function routesOf(instance: Instance): Promise<string[]> {
@@ -122,8 +145,8 @@ function tagOf(word: string): string {
 }
 
 /** The operations that read, to the agent and to anybody. */
-async function ofApi(instance: Instance, sought: Sought): Promise<Place[]> {
-  const reads = operationsOf(await documentOf(instance)).filter(
+function ofApi(instance: Instance, sought: Sought, document: OpenApiDocument): Place[] {
+  const reads = operationsOf(document).filter(
     // The archive is looked into by itself; a token that verifies nothing reads nothing.
     ({ method, path }) => method === 'GET' && !['/api/me/export', '/api/verify'].includes(path),
   );
