@@ -20,6 +20,7 @@ import { claimMail, recordAttempt } from '../src/services/mail-delivery.ts';
 import { startOutboxWorker, type OutboxOptions } from '../src/workers/outbox-worker.ts';
 import { onDatabase } from './support/on-database.ts';
 import { startSmtpServer, type SmtpFault } from './support/smtp.ts';
+import { putSqliteTemplate } from './support/templates.ts';
 
 const second = 1_000;
 const day = 24 * 3_600_000;
@@ -461,6 +462,7 @@ describe('the outbox worker', () => {
 async function setUp(t: TestContext, fault?: SmtpFault) {
   const dir = await mkdtemp(join(tmpdir(), 'masthead-outbox-'));
   const smtp = await startSmtpServer(fault ? { fault } : {});
+  await putSqliteTemplate({ DATA_DIR: dir });
   const config = loadConfig({ DATA_DIR: dir });
   const clock = { now: Date.parse('2026-03-01T12:00:00Z') };
   const written: string[] = [];
