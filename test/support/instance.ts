@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,6 +14,7 @@ import { countWaitingMail } from '../../src/services/outbox.ts';
 import { answerFaults, operationAt, readDocument, type ReceivedAnswer } from './api-document.ts';
 import { request, unlessBusy, type Answer, type RequestOptions } from './http.ts';
 import { freePort, isTestProcess } from './processes.ts';
+import { passingFolder } from './scratch-folder.ts';
 import { sharedPostgres } from './shared-postgres.ts';
 import { startSmtpServer, type ReceivedMail } from './smtp.ts';
 import { putSqliteTemplate } from './templates.ts';
@@ -156,7 +156,7 @@ if (isTestProcess)
 /** Starts a server in this process. */
 export async function startInstance(options: InstanceOptions = {}): Promise<Instance> {
   const { variant = 'subdomain', engine = 'sqlite' } = options;
-  const dataDir = options.env?.['DATA_DIR'] ?? (await mkdtemp(join(tmpdir(), 'masthead-test-')));
+  const dataDir = options.env?.['DATA_DIR'] ?? (await mkdtemp(join(passingFolder, 'masthead-test-')));
   const smtp = await startSmtpServer();
   const clock = createClock(options.now);
   const secrets = createSecretNotes();
