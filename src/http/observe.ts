@@ -60,7 +60,7 @@ export function observed(
     if (route !== null) return note(route, request, response, before);
     request.requestId = requestId;
     if (!isOff) before.bytes ??= socket.bytesWritten;
-    response.once('close', () => note(request.route ?? 'none', request, response, before));
+    response.on('close', () => note(request.route ?? 'none', request, response, before));
     handle(request, response);
   };
 }
