@@ -111,10 +111,17 @@ async function measureAll(
 ): Promise<AttackResult[]> {
   const [honest = { slug: '', key: '' }, ...attackers] = examples;
   const watched = Object.keys(bystanders).filter((name) => variant === 'subdomain' || name !== 'search');
+  const attackersOf = (name: string) => {
+    const first = Object.keys(attacks).indexOf(name) * rounds;
+    return attackers.slice(first, first + rounds);
+  };
+  const isOf = (url: string) => (agent: Example | undefined) => url.includes(`//${agent?.slug}.`);
+  const posts = await publicPosts(service, honest, variant);
   const place: Place = {
     port: service.port,
     key: honest.key,
-    posts: await publicPosts(service, honest, variant),
+    // Some may be gone with their agent when it is stopped.
+    posts: posts.filter(({ url }) => !attackersOf('deletion').some(isOf(url))),
   };
   const alone: Round[] = [];
   const results = new Map(names.map((name) => [name, [] as Round[]]));
@@ -123,10 +130,10 @@ async function measureAll(
   for (let round = 0; round < rounds; round++) {
     alone.push(await measureRound(service, place, watched, null));
     for (const name of names) {
-      const attacker = attackers[Object.keys(attacks).indexOf(name) * rounds + round];
+      const attacker = attackersOf(name)[round];
       // It may take its own ones away.
-      const posts = place.posts.filter(({ url }) => !url.includes(`//${attacker?.slug}.`));
-      const result = await measureRound(service, { ...place, posts }, watched, {
+      const others = place.posts.filter(({ url }) => !isOf(url)(attacker));
+      const result = await measureRound(service, { ...place, posts: others }, watched, {
         name,
         key: attacker?.key ?? '',
         address: `203.0.113.${Object.keys(attacks).indexOf(name) * rounds + round}`,
