@@ -93,13 +93,8 @@ function keepLicence(name: string, folder: string): void {
   mkdirSync(folder, { recursive: true });
   if (licence !== undefined) return cpSync(licence, target);
   // Of some it is only stated.
-  const manifest = JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8')) as {
-    readonly version: string;
-    readonly license?: string;
-    readonly author?: unknown;
-    readonly homepage?: string;
-  };
-  const { version, license, author, homepage } = manifest;
+  const manifest = readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8');
+  const { version, license, author, homepage } = JSON.parse(manifest) as Record<string, unknown>;
   if (license === undefined) throw new Error(`${name} has no licence that could go with it`);
   writeFileSync(target, `${JSON.stringify({ name, version, license, author, homepage }, null, 2)}\n`);
 }
