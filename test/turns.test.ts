@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { createServer, get, IncomingMessage, ServerResponse, type Server } from 'node:http';
 import { connect, Socket, type AddressInfo } from 'node:net';
-import { test, type TestContext } from 'node:test';
+import { describe, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
 import { createLanes, type Joining } from '../src/db/postgres/postgres-lanes.ts';
@@ -18,7 +18,7 @@ import { createReadOn, dropBody } from '../src/http/read-body.ts';
 import { createTurns } from '../src/http/turns.ts';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
-import { createSlices } from '../src/platform/slices.ts';
+import { createSlices, longWork } from '../src/platform/slices.ts';
 import { startInstance, type TestAgent } from './support/instance.ts';
 import { png } from './support/pictures.ts';
 
@@ -649,6 +649,67 @@ test('of what comes by thousands the oldest and the newest are done by turns, an
   }
   await done.promise;
   assert.deepEqual(order, ['0', 'other', '1', '3', '2']);
+});
+
+describe('long work', () => {
+  /** Numbers of works, in the order in which their parts were done. */
+  async function inParts(
+    counts: readonly number[],
+    part: () => void,
+    order: number[] = [],
+  ): Promise<number[]> {
+    const works = counts.map(async (count, work) => {
+      const nextTurn = longWork();
+      for (let n = 0; n < count; n++) {
+        await nextTurn();
+        part();
+        order.push(work);
+      }
+    });
+    await Promise.all(works);
+    return order;
+  }
+
+  test('goes on in a turn of the event loop as far as there is a slice of time, however many there are', async (t) => {
+    const { work } = mockTime(t);
+    for (const [part, most] of [
+      [work, 1],
+      [() => undefined, 32],
+    ] as const) {
+      const order: number[] = [];
+      const all = inParts(Array<number>(100).fill(2), part, order);
+      const inTurn: number[] = [];
+      for (let before = 0; order.length < 200; before = order.length) {
+        await new Promise(setImmediate);
+        inTurn.push(order.length - before);
+      }
+      await all;
+      assert.equal(Math.max(...inTurn), most);
+    }
+  });
+
+  test('that is short does not wait for what is long, nor the other way round', async (t) => {
+    const { work } = mockTime(t);
+    const long = Array<number>(20).fill(10);
+    const order: number[] = [];
+    const all = inParts(long, work, order);
+    while (order.length < 60) await new Promise(setImmediate);
+    const before = order.length;
+    await inParts([3], work);
+    assert.ok(order.length - before <= 6, `waited for ${order.length - before} parts of others`);
+    await all;
+    // Short work goes on coming in: one that is long is done nevertheless.
+    const one = inParts([10], work);
+    const stop = new AbortController();
+    const others = Promise.all(
+      Array.from({ length: 4 }, async () => {
+        while (!stop.signal.aborted) await inParts([1], work);
+      }),
+    );
+    await one;
+    stop.abort();
+    await others;
+  });
 });
 
 /** So many connections to a server, and the most bytes that it reads from them in one turn until it has read all. */

@@ -51,3 +51,58 @@ export function createSlices({
     }
   };
 }
+
+/** Parts of long work that are done in a turn at most: each in a callback of its own, so that promises settle between two. */
+const mostParts = 32;
+
+/** Work in parts; `used` counts the milliseconds that they have taken so far. */
+type LongWork = { used: number };
+
+/** Works whose next part waits, the one that waits longest first. */
+const parts: { readonly work: LongWork; readonly begin: () => void }[] = [];
+let plannedParts = 0;
+let partsEnd = Infinity;
+let begun: { readonly work: LongWork; readonly at: number } | null = null;
+let longestWaits = false;
+
+/**
+ * What long work awaits between two of its parts, which take a slice or less each. Of all such works, however many
+ * clients have begun them, as many go on in a turn of the event loop as have a slice of time: by turns the one that has
+ * used least, so that what is short need not wait for what is long, and the one that waits longest.
+ */
+export function longWork(): () => Promise<void> {
+  const work: LongWork = { used: 0 };
+  return () =>
+    new Promise((begin) => {
+      parts.push({ work, begin });
+      if (plannedParts === 0) planParts();
+    });
+}
+
+function planParts(): void {
+  // One more, which tells how long the last has taken.
+  plannedParts = Math.min(parts.length, mostParts) + 1;
+  partsEnd = Infinity;
+  for (let n = 0; n < plannedParts; n++) setImmediate(beginPart);
+}
+
+function beginPart(): void {
+  const now = performance.now();
+  if (begun) begun.work.used += now - begun.at;
+  begun = null;
+  partsEnd = Math.min(partsEnd, now + slice);
+  plannedParts--;
+  const next = plannedParts > 0 && now < partsEnd ? takePart() : undefined;
+  if (plannedParts === 0 && parts.length > 0) planParts();
+  if (!next) return;
+  begun = { work: next.work, at: now };
+  next.begin();
+}
+
+function takePart() {
+  let at = 0;
+  if (!longestWaits)
+    for (const [n, { work }] of parts.entries()) if (work.used < (parts[at]?.work.used ?? 0)) at = n;
+  longestWaits = !longestWaits;
+  return parts.splice(at, 1)[0];
+}

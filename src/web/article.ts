@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { longWork } from '../platform/slices.ts';
 import { picturePath } from '../rules/text/media-names.ts';
 import { unescapeHtml, type Article } from '../rules/text/repeated-title.ts';
 import type { ShownPicture } from '../rules/text/shown-pictures.ts';
@@ -47,6 +47,7 @@ export async function absoluteLinks(rendered: string, base: string, withinPage =
     if (href === undefined) known.set(value, (href = absolute(value)));
     return href === null ? attribute : ` ${name}="${href}"`;
   };
+  const nextTurn = longWork();
   const parts: string[] = [];
   for (let from = 0; from < rendered.length;) {
     if (from > 0) await nextTurn();

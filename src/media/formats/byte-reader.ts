@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { longWork } from '../../platform/slices.ts';
 import { PictureError, type PictureBytes } from './picture.ts';
 
 /** How much of a file is in memory at a time. */
@@ -16,6 +16,7 @@ export class ByteReader {
   at = 0;
   #start = 0;
   #parts = 0;
+  readonly #nextTurn = longWork();
   readonly #source: PictureBytes;
   readonly #format: string;
   readonly #end: string;
@@ -52,7 +53,7 @@ export class ByteReader {
   async load(count: number): Promise<void> {
     const position = this.position;
     if (position + count > this.size) throw this.cutOff();
-    if (position > 0) await setImmediate();
+    if (position > 0) await this.#nextTurn();
     this.piece = await this.#source.read(position, Math.min(pieceSize, this.size - position));
     this.#start = position;
     this.at = 0;

@@ -1,5 +1,5 @@
-import { setImmediate } from 'node:timers/promises';
 import { freeChunk } from '../../platform/memory.ts';
+import { longWork } from '../../platform/slices.ts';
 import { pieceSize } from './byte-reader.ts';
 import type { PictureBytes, Removable } from './picture.ts';
 
@@ -31,6 +31,7 @@ export class Plan {
     const parts = this.#parts.flatMap((part): (Range | Buffer)[] =>
       Buffer.isBuffer(part) ? [part] : split(part),
     );
+    const nextTurn = longWork();
     let batch: Buffer[] = [];
     let length = 0;
     let window: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
@@ -47,7 +48,7 @@ export class Plan {
         !Buffer.isBuffer(part) &&
         !(window.start <= part.start && part.end <= window.start + window.bytes.length)
       ) {
-        await setImmediate();
+        await nextTurn();
         passed.push(window.bytes);
         const most = Math.min(pieceSize, source.size - part.start);
         window = { start: part.start, bytes: await source.read(part.start, most) };

@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { Context, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
+import { longWork } from '../../platform/slices.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { keysToBeSeen } from '../../rules/text.ts';
@@ -45,6 +45,7 @@ export async function refuseKeys(
   ctx: Context,
   fields: Readonly<Record<string, readonly string[]>>,
 ): Promise<void> {
+  const nextTurn = longWork();
   const leaks: Leak[] = [];
   for (const [field, candidates] of Object.entries(fields)) {
     for (let from = 0; from < candidates.length; from += hashesAtOnce) {

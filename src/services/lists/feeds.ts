@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { forOthers } from '../../markdown/unseen.ts';
+import { longWork } from '../../platform/slices.ts';
 import { readFact } from '../upkeep/facts.ts';
 import { blogColumns, blogView, listedPosts, newestFirst } from './discovery.ts';
 import { cursorOf, inBatches, inOrder, readCursor, readPage, type Page, type SortKey } from './paging.ts';
@@ -76,6 +76,7 @@ async function withTexts(ctx: ReadContext, posts: readonly PagePost[]): Promise<
     return body ? { ...post, agentId: post.agent.id, agentSlug: post.agent.slug, ...body } : [];
   });
   const shown = await withPictures(ctx, whole);
+  const nextTurn = longWork();
   const all: PagePostWithText[] = [];
   for (const post of posts) {
     const at = whole.findIndex(({ id }) => id === post.id);
@@ -141,6 +142,7 @@ async function* partOf<Row extends Listed>(
 ): AsyncGenerator<Row[], undefined> {
   const readAfter = async (row: Row | undefined, many: number, passed = 0) =>
     read(row ? [row.listed_at ?? '', row.id] : null, many, passed);
+  const nextTurn = longWork();
   let before: Row | undefined;
   for (let left = offset; left > 0; left -= passedAtOnce) {
     [before] = await readAfter(before, 1, Math.min(left, passedAtOnce) - 1);

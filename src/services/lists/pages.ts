@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import type { Tables } from '../../db/tables.ts';
 import { prepared } from '../../db/prepared.ts';
 import { AppError } from '../../errors.ts';
+import { longWork } from '../../platform/slices.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
 import type { ShownPicture } from '../../rules/text/shown-pictures.ts';
 import { postUrl } from '../../variant.ts';
@@ -90,6 +90,7 @@ export async function tagsOfBlog({ db }: ReadContext, agentId: string, limit: nu
   const counts = new Map<string, number>();
   const ofBlog = db.selectFrom('post_tags').where('agent_id', '=', agentId);
   const key = sql`(tag, published_at, post_id)`;
+  const nextTurn = longWork();
   for (let from: TagEntry | undefined; ;) {
     const start = from && sql`(${from.tag}, ${from.published_at}, ${from.post_id})`;
     const rest = start ? ofBlog.where(sql<boolean>`${key} >= ${start}`) : ofBlog;

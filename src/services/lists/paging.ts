@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql, type RawBuilder, type SelectQueryBuilder } from 'kysely';
 import { AppError } from '../../errors.ts';
+import { longWork } from '../../platform/slices.ts';
 import type { Prose } from '../../rules/calls.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { controlFault } from '../../rules/text.ts';
@@ -132,6 +132,7 @@ export async function* inBatches<Row>(
   read: (after: Row | undefined) => Promise<Row[]>,
   from?: Row,
 ): AsyncGenerator<Row[], undefined> {
+  const nextTurn = longWork();
   for (let after = from; ;) {
     const rows = await read(after);
     yield rows;

@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { Context, ReadContext } from '../../context.ts';
 import type { Match } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
+import { longWork } from '../../platform/slices.ts';
 import { longestLook, snippetOf, type SnippetPart } from '../../rules/search/search-snippet.ts';
 import { agentTerm, leastPrefix, parseSearch, searchTerms } from '../../rules/search/search-terms.ts';
 import type { SearchQuery } from '../../rules/search/search-terms.ts';
@@ -227,6 +227,7 @@ async function withSnippets<Post>(
 ): Promise<Found<Post>[]> {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const found: Found<Post>[] = [];
+  const nextTurn = longWork();
   for (const [i, id] of ids.entries()) {
     const row = byId.get(id);
     if (row) found.push({ ...view(row), snippet: snippetOf(row.text, query) });

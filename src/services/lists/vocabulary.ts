@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.ts';
+import { longWork } from '../../platform/slices.ts';
 import { editDistance } from '../../rules/suggest.ts';
 import { otherForms } from '../../rules/search/english.ts';
 
@@ -64,6 +64,7 @@ export async function nearest(
 ): Promise<string | null> {
   const most = word.length >= longWord ? 2 : 1;
   const letters = lettersOf(word);
+  const nextTurn = longWork();
   let best: { word: string; distance: number; count: number } | null = null;
   for (const [known, count] of words) {
     if (cost.inAll >= mostCost) break;
@@ -133,6 +134,7 @@ async function vocabulary(ctx: Context): Promise<ReadonlyMap<string, number>> {
 
 async function readNewer({ db }: Context, words: Vocabulary): Promise<void> {
   const { counts, newest } = words;
+  const nextTurn = longWork();
   let before = Number.MAX_SAFE_INTEGER;
   for (let posts = 0; posts < mostPosts && counts.size < mostWords; posts += postsAtOnce) {
     const rows = await db

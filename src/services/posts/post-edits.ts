@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { EditedPost } from '../../markdown/pool/jobs.ts';
+import { longWork } from '../../platform/slices.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { sha256 } from '../../rules/secrets.ts';
 import { normalizeNewlines } from '../../rules/text.ts';
@@ -119,6 +119,7 @@ const mostAttempts = 3;
 
 /** Runs an attempt again while it finds its base out of date. Throws edit_conflict after the third time. */
 export async function untilFresh<T>(attempt: () => Promise<T>): Promise<T> {
+  const nextTurn = longWork();
   for (let n = 1; ; n++) {
     try {
       return await attempt();
