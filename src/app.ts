@@ -28,7 +28,7 @@ import { readProbe } from './http/own-probe.ts';
 import { untilRead } from './http/parser.ts';
 import { createReadOn, smallBody, tooMuch } from './http/read-body.ts';
 import { addBodyParsers } from './http/request-body.ts';
-import { createTurns, type Handle } from './http/turns.ts';
+import { clientsOf, createTurns, type Handle } from './http/turns.ts';
 import type { RateLimiter } from './services/limits/rate-limiter.ts';
 import {
   brokenEscape,
@@ -87,10 +87,7 @@ export async function createApp(
   beginInSlices(app.server, arrivals, addressOf);
   limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);
-  const turns = createTurns(
-    (request) => ({ address: addressOf(request), key: request.headers.authorization ?? '' }),
-    arrivals,
-  );
+  const turns = createTurns(clientsOf(ctx), arrivals);
   addBodyParsers(app, { addressOf, turns });
   app.setErrorHandler((error, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(

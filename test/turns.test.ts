@@ -9,13 +9,14 @@ import { describe, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Unit } from '../src/db/postgres/postgres-batch.ts';
 import { createLanes, type Joining } from '../src/db/postgres/postgres-lanes.ts';
+import { loadConfig } from '../src/config/config.ts';
 import { defineWrite } from '../src/db/write.ts';
 import { AppError } from '../src/errors.ts';
 import { arrivals, createArrivals } from '../src/platform/arrivals.ts';
 import { beginInSlices } from '../src/http/connection-budget.ts';
 import { createPace, prepareParser, readAgain, stopReading } from '../src/http/parser.ts';
 import { createReadOn, dropBody } from '../src/http/read-body.ts';
-import { createTurns } from '../src/http/turns.ts';
+import { clientsOf, createTurns } from '../src/http/turns.ts';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
 import { createSlices, longWork } from '../src/platform/slices.ts';
@@ -23,7 +24,7 @@ import { startInstance, type TestAgent } from './support/instance.ts';
 import { png } from './support/pictures.ts';
 
 /** Address and key are the first two characters of the path. */
-const clientOf = ({ url = '' }: IncomingMessage) => ({ address: url.charAt(0), key: url.charAt(1) });
+const clientOf = ({ url = '' }: IncomingMessage) => ({ network: url.charAt(0), key: url.charAt(1) });
 const requestOf = (url: string, socket = new Socket()) => Object.assign(new IncomingMessage(socket), { url });
 
 /** Time that passes only by work: how long the machine takes for it decides nothing. `work` takes longer than a slice. */
@@ -633,6 +634,36 @@ function unit(agentId: string, about: string | null): Unit {
 function agentOf({ request }: Pick<Unit, 'request'>): string {
   return (request.input as { agentId: string }).agentId;
 }
+
+test('a site of IPv6 has one share of the time, however many of its networks call', async (t) => {
+  const { work } = mockTime(t);
+  const ofSites = clientsOf({
+    config: loadConfig({ TRUST_PROXY: 'loopback', BASE_URL: 'http://localhost:3000' }),
+    secretKey: Buffer.alloc(32),
+  });
+  const order: string[] = [];
+  const turns = createTurns(ofSites, { areComing: () => false });
+  const handle = turns.inTurns(({ url = '' }) => {
+    work();
+    order.push(url);
+  });
+  const call = (address: string, url: string) => {
+    const request = requestOf(
+      url,
+      Object.defineProperty(new Socket(), 'remoteAddress', { value: '127.0.0.1' }),
+    );
+    request.headers['x-forwarded-for'] = address;
+    handle(request, new ServerResponse(request));
+  };
+  // The first takes all of a slice.
+  call('2001:db8:1::1', 'first');
+  for (let n = 1; n <= 20; n++) call(`2001:db8:1:${n.toString(16)}::1`, `site-${n}`);
+  for (const n of [1, 2]) call('2001:db8:2::1', `other-${n}`);
+  for (const n of [1, 2]) call(`192.0.2.${n}`, `v4-${n}`);
+  while (order.length < 25) await new Promise(setImmediate);
+  const last = Math.max(...['other-2', 'v4-1', 'v4-2'].map((url) => order.indexOf(url)));
+  assert.ok(last < 8, order.join(' '));
+});
 
 test('of what comes by thousands the oldest and the newest are done by turns, and what else is due goes between', async (t) => {
   const { work } = mockTime(t);

@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Context } from '../context.ts';
+import { createAddressReader, siteNetwork } from '../rules/client-address.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
 import { slice } from '../platform/slices.ts';
 import type { Arrivals } from '../platform/arrivals.ts';
@@ -9,10 +11,19 @@ const mostAtOnce = 32;
 /** What handles a request. */
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Whose turn it is: addresses share the time, and the keys at an address take turns. */
-export type Client = { readonly address: string; readonly key: string };
+/** Whose turn it is: networks share the time, and the clients of one, each with a key here, take turns. */
+export type Client = { readonly network: string; readonly key: string };
 
 type Begin = () => void;
+
+/** The function that tells whose a request is: a site's, whose /64s are clients of their own as their keys are. */
+export function clientsOf(ctx: Pick<Context, 'config' | 'secretKey'>): (request: IncomingMessage) => Client {
+  const [siteOf, addressOf] = [createAddressReader(ctx, siteNetwork), createAddressReader(ctx)];
+  return (request) => ({
+    network: siteOf(request),
+    key: `${addressOf(request)} ${request.headers.authorization ?? ''}`,
+  });
+}
 
 /** Turns of a process's clients. */
 export type Turns = ReturnType<typeof createTurns>;
@@ -31,25 +42,25 @@ declare module 'fastify' {
   }
 }
 
-/** After this long half of the time that an address has used is forgotten, ms. */
+/** After this long half of the time that a network has used is forgotten, ms. */
 const halfLife = 1_000;
 
-type Address = {
-  /** Its calls, by key. */
+type Network = {
+  /** Its calls, by client. */
   readonly calls: FairQueue<Begin>;
   /** Of the event loop's time, ms, as far as it is not forgotten. */
   used: number;
 };
 
-/** Calls that wait, and the time that addresses have used: the one that has used least is next. */
+/** Calls that wait, and the time that networks have used: the one that has used least is next. */
 function createShares() {
-  /** By address: those that wait, or have used some time. */
-  const addresses = new Map<string, Address>();
+  /** By name: those that wait, or have used some time. */
+  const networks = new Map<string, Network>();
   /** The one that was served longest ago comes first. No Set, as in `Amounts`: it becomes empty with each few calls. */
-  const waiting: Address[] = [];
+  const waiting: Network[] = [];
   let size = 0;
   let halvedAt = 0;
-  let served: Address | null = null;
+  let served: Network | null = null;
   let servedAt = 0;
 
   function forget(): void {
@@ -57,31 +68,31 @@ function createShares() {
     if (now - halvedAt < halfLife) return;
     const share = 2 ** ((halvedAt - now) / halfLife);
     halvedAt = now;
-    for (const [name, address] of addresses) {
-      address.used *= share;
-      if (address.calls.size === 0 && address.used < 1) addresses.delete(name);
+    for (const [name, network] of networks) {
+      network.used *= share;
+      if (network.calls.size === 0 && network.used < 1) networks.delete(name);
     }
   }
 
   return {
     /** How many calls wait. */
     size: (): number => size,
-    add({ address: name, key }: Client, begin: Begin): void {
+    add({ network: name, key }: Client, begin: Begin): void {
       forget();
-      const known = addresses.get(name);
-      const address = known ?? { calls: new FairQueue<Begin>(), used: 0 };
-      if (!known) addresses.set(name, address);
-      address.calls.add(key, begin);
-      if (address.calls.size === 1) waiting.push(address);
+      const known = networks.get(name);
+      const network = known ?? { calls: new FairQueue<Begin>(), used: 0 };
+      if (!known) networks.set(name, network);
+      network.calls.add(key, begin);
+      if (network.calls.size === 1) waiting.push(network);
       size++;
     },
-    /** Counts the time since a call was taken, which is to be begun at once, as its address's. */
+    /** Counts the time since a call was taken, which is to be begun at once, as its network's. */
     settle(): void {
       if (served) served.used += performance.now() - servedAt;
       served = null;
     },
     take(): Begin | undefined {
-      for (const address of waiting) if (served === null || address.used < served.used) served = address;
+      for (const network of waiting) if (served === null || network.used < served.used) served = network;
       if (served === null) return undefined;
       servedAt = performance.now();
       waiting.splice(waiting.indexOf(served), 1);
@@ -95,7 +106,7 @@ function createShares() {
 
 /**
  * Lets clients take turns once more has come in than fits into a slice, however many calls of one of them wait: the
- * address is next whose calls have used least of the event loop's time of late. Below that nothing waits, except for
+ * network is next whose calls have used least of the event loop's time of late. Below that nothing waits, except for
  * connections that come in.
  */
 export function createTurns(

@@ -55,6 +55,11 @@ function subscriber(address: string): string {
   return isIPv4(address) ? address : network(address, 4);
 }
 
+/** What one site is given: an IPv4 address, or the /48 of an IPv6 one (RFC 6177), which has 65,536 of /64. */
+export function siteNetwork(address: string): string {
+  return isIPv4(address) ? address : network(address, 3);
+}
+
 /** What one organisation may have many of: the /24 of an IPv4 address, or the /48 of an IPv6 one. */
 export function wideNetwork(address: string): string {
   return isIPv4(address) ? address.replace(/\d+$/, '0/24') : network(address, 3);
