@@ -701,7 +701,7 @@ describe('long work', () => {
     return order;
   }
 
-  test('goes on in a turn of the event loop as far as there is a slice of time, however many there are', async (t) => {
+  test('goes on in a turn of the event loop as far as it has time, however many there are', async (t) => {
     const { work } = mockTime(t);
     for (const [part, most] of [
       [work, 1],

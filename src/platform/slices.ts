@@ -66,9 +66,9 @@ let begun: { readonly work: LongWork; readonly at: number } | null = null;
 let longestWaits = false;
 
 /**
- * What long work awaits between two of its parts, which take a slice or less each. Of all such works, however many
- * clients have begun them, as many go on in a turn of the event loop as have a slice of time: by turns the one that has
- * used least, so that what is short need not wait for what is long, and the one that waits longest.
+ * What long work awaits between two of its parts, which take a fraction of a slice each. Of all such works, however many
+ * clients have begun them, as many go on in a turn of the event loop as have half a slice of time: by turns the one that
+ * has used least, so that what is short need not wait for what is long, and the one that waits longest.
  */
 export function longWork(): () => Promise<void> {
   const work: LongWork = { used: 0 };
@@ -90,7 +90,7 @@ function beginPart(): void {
   const now = performance.now();
   if (begun) begun.work.used += now - begun.at;
   begun = null;
-  partsEnd = Math.min(partsEnd, now + slice);
+  partsEnd = Math.min(partsEnd, now + slice / 2);
   plannedParts--;
   const next = plannedParts > 0 && now < partsEnd ? takePart() : undefined;
   if (plannedParts === 0 && parts.length > 0) planParts();

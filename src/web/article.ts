@@ -27,7 +27,7 @@ export function coverOf(post: PagePostWithHtml): Cover | null {
 const attributes = / ([a-z-]+)="([^"]*)"/g;
 
 /** UTF-16 units of a text that are gone through in a turn of the event loop. */
-const unitsAtOnce = 32 * 1024;
+const unitsAtOnce = 8 * 1024;
 
 /**
  * The HTML of a post for another place than its page: relative links lead where they lead from `base`. A post may have

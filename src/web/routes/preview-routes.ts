@@ -18,7 +18,7 @@ const markdown = { caching, type: 'text/markdown; charset=utf-8' };
 const text = { caching, type: 'text/plain; charset=utf-8' };
 
 /** Previews of one address that are made at once: one with 30,000 links takes some 8 MiB meanwhile. */
-const mostAtOnce = 2;
+const mostAtOnce = 1;
 
 /** Drafts, for whoever was sent a link: never cached, and no other site learns the address. */
 export function previewRoutes(ctx: Context, chrome: Web['chrome'], pages: PageServer) {
