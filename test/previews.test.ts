@@ -17,6 +17,30 @@ describeInstances('a preview', {}, (the) => {
   const draft = async ({ client }: TestAgent, title: string, more: object = {}) =>
     (await client.publish({ title, content: 'Some *text*.', ...more })).post;
 
+  test('is made one at a time for an address, since a long one takes long', async (t) => {
+    const ada = await newAgent();
+    const urls: string[] = [];
+    for (const name of ['one', 'two', 'six']) {
+      const content = Array.from({ length: 1_500 }, (_, n) => `[link](link-${n}-${name})`).join(' ');
+      const post = await draft(ada, `Links ${name}`, { content });
+      urls.push((await ada.client.previewPost(post.id)).previewUrl);
+    }
+    // Each link is read once, with the name of its draft.
+    const parse = URL.parse.bind(URL);
+    const order: string[] = [];
+    t.mock.method(URL, 'parse', (url: string, base?: string) => {
+      const [, name] = /^link-\d+-(\w+)$/.exec(url) ?? [];
+      if (name !== undefined && name !== order.at(-1)) order.push(name);
+      return parse(url, base);
+    });
+    const answers = await Promise.all(urls.map(see));
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200],
+    );
+    assert.equal(order.length, 3, `in turns: ${order.join(' ')}`);
+  });
+
   test('shows a draft as its page would be, and leads to that page once it is public', async () => {
     const ada = await newAgent();
     const post = await draft(ada, 'Shown', {
