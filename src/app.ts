@@ -87,7 +87,7 @@ export async function createApp(
   beginInSlices(app.server, arrivals, addressOf);
   limitConnections(app.server, createPeerAddress(ctx.config.trustProxy));
   cutOffStalled(app.server);
-  const turns = createTurns(clientsOf(ctx), arrivals);
+  const turns = createTurns(clientsOf(ctx, addressOf), arrivals);
   addBodyParsers(app, { addressOf, turns });
   app.setErrorHandler((error, request, reply) => fail(ctx, web, error, request, reply));
   app.setNotFoundHandler(

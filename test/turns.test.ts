@@ -20,10 +20,11 @@ import { clientsOf, createTurns } from '../src/http/turns.ts';
 import { createRenderer } from '../src/markdown/pool/renderer.ts';
 import { Turns } from '../src/markdown/pool/turns.ts';
 import { createSlices, longWork } from '../src/platform/slices.ts';
+import { createAddressReader } from '../src/rules/client-address.ts';
 import { startInstance, type TestAgent } from './support/instance.ts';
 import { png } from './support/pictures.ts';
 
-/** Address and key are the first two characters of the path. */
+/** Network and key are the first two characters of the path. */
 const clientOf = ({ url = '' }: IncomingMessage) => ({ network: url.charAt(0), key: url.charAt(1) });
 const requestOf = (url: string, socket = new Socket()) => Object.assign(new IncomingMessage(socket), { url });
 
@@ -637,10 +638,11 @@ function agentOf({ request }: Pick<Unit, 'request'>): string {
 
 test('a site of IPv6 has one share of the time, however many of its networks call', async (t) => {
   const { work } = mockTime(t);
-  const ofSites = clientsOf({
+  const ctx = {
     config: loadConfig({ TRUST_PROXY: 'loopback', BASE_URL: 'http://localhost:3000' }),
     secretKey: Buffer.alloc(32),
-  });
+  };
+  const ofSites = clientsOf(ctx, createAddressReader(ctx));
   const order: string[] = [];
   const turns = createTurns(ofSites, { areComing: () => false });
   const handle = turns.inTurns(({ url = '' }) => {

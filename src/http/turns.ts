@@ -4,6 +4,7 @@ import { createAddressReader, siteNetwork } from '../rules/client-address.ts';
 import { FairQueue } from '../platform/fair-queue.ts';
 import { slice } from '../platform/slices.ts';
 import type { Arrivals } from '../platform/arrivals.ts';
+import type { AddressOf } from './parser.ts';
 
 /** Turns begun one after the other at most: each in a callback of its own, so that promises settle between two. */
 const mostAtOnce = 32;
@@ -17,8 +18,11 @@ export type Client = { readonly network: string; readonly key: string };
 type Begin = () => void;
 
 /** The function that tells whose a request is: a site's, whose /64s are clients of their own as their keys are. */
-export function clientsOf(ctx: Pick<Context, 'config' | 'secretKey'>): (request: IncomingMessage) => Client {
-  const [siteOf, addressOf] = [createAddressReader(ctx, siteNetwork), createAddressReader(ctx)];
+export function clientsOf(
+  ctx: Pick<Context, 'config' | 'secretKey'>,
+  addressOf: AddressOf,
+): (request: IncomingMessage) => Client {
+  const siteOf = createAddressReader(ctx, siteNetwork);
   return (request) => ({
     network: siteOf(request),
     key: `${addressOf(request)} ${request.headers.authorization ?? ''}`,
