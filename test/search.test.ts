@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newestMatches } from '../src/db/sqlite/sqlite-full-text.ts';
 import { AppError } from '../src/errors.ts';
+import { longWork } from '../src/platform/slices.ts';
 import { createSearches } from '../src/services/lists/searches.ts';
 import { nearest } from '../src/services/lists/vocabulary.ts';
 import { indexRenamed } from '../src/services/posts/renamed.ts';
@@ -662,7 +663,7 @@ test('near words are looked for within a bound, while others are served', async 
     if (!isOver) setImmediate(count);
   };
   setImmediate(count);
-  const cost = { inAll: 0, inTurn: 0 };
+  const cost = { inAll: 0, inTurn: 0, nextTurn: longWork() };
   assert.equal(await nearest('recieve', words, cost), 'receive');
   for (let n = 0; n < 16; n++) await nearest(`q${'kjihgfedcb'.slice(0, 8 + (n % 3))}`, words, cost);
   isOver = true;

@@ -39,7 +39,7 @@ export async function nearWords(ctx: Context, sought: readonly string[]): Promis
   const unsure = sought.filter((word) => mayBeMisspelt.test(word));
   if (unsure.length === 0) return found;
   const words = await vocabulary(ctx);
-  const cost: Cost = { inAll: 0, inTurn: 0 };
+  const cost: Cost = { inAll: 0, inTurn: 0, nextTurn: longWork() };
   for (const word of unsure) {
     if ([word, ...otherForms(word)].some((form) => words.has(form))) continue;
     const near = (await nearest(word, words, cost)) ?? inTwo(word, words);
@@ -51,7 +51,7 @@ export async function nearWords(ctx: Context, sought: readonly string[]): Promis
 const mayBeMisspelt = new RegExp(`^[a-z]{${leastLetters},${mostLetters}}$`);
 
 /** What was spent on the near words of a search, in all and in this turn of the event loop. */
-export type Cost = { inAll: number; inTurn: number };
+export type Cost = { inAll: number; inTurn: number; readonly nextTurn: () => Promise<void> };
 
 /**
  * The commonest of the nearest words, of those that are looked at within the cost. Few letters are misspelt at the
@@ -64,17 +64,16 @@ export async function nearest(
 ): Promise<string | null> {
   const most = word.length >= longWord ? 2 : 1;
   const letters = lettersOf(word);
-  const nextTurn = longWork();
   let best: { word: string; distance: number; count: number } | null = null;
   for (const [known, count] of words) {
     if (cost.inAll >= mostCost) break;
-    if (endsTurn(cost, 1)) await nextTurn();
+    if (endsTurn(cost, 1)) await cost.nextTurn();
     if (known[0] !== word[0]) continue;
     for (const form of known.endsWith('ies') ? [known, known.replace(/ies$/, 'y')] : [known]) {
       if (Math.abs(form.length - word.length) > most) continue;
       // One letter in place of another makes two of them differ, any other edit one or none.
       if (countBits(letters ^ lettersOf(form)) > 2 * most) continue;
-      if (endsTurn(cost, costOfComparing)) await nextTurn();
+      if (endsTurn(cost, costOfComparing)) await cost.nextTurn();
       const distance = editDistance(word, form, most);
       if (distance > most) continue;
       if (!best || distance < best.distance || (distance === best.distance && count > best.count))
