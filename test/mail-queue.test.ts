@@ -13,8 +13,8 @@ import { startSmtpServer, type TestSmtpServer } from './support/smtp.ts';
 
 const dir = scratchFolder('mail-queue');
 
-for (const { variant, engine } of placesOf())
-  describe(`mail of a running service (${variant}, ${engine})`, () => {
+for (const { suite, variant, engine } of placesOf('mail of a running service'))
+  describe(suite, () => {
     let smtp: TestSmtpServer;
     let instance: Instance;
     before(async () => {

@@ -69,10 +69,10 @@ async function withInstance(
   }
 }
 
-for (const { variant, engine } of placesOf()) {
+for (const { suite, variant, engine } of placesOf('pages')) {
   const hasDiscovery = variant === 'subdomain';
 
-  describe(`pages, variant ${variant}, ${engine}`, () => {
+  describe(suite, () => {
     test('every address answers in its type, guarded, with validators; by HEAD and twice alike', async () => {
       await withInstance({ variant, engine }, async (site) => {
         const ada = await site.agent('Ada');

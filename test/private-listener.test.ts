@@ -6,8 +6,8 @@ import { freePort } from './support/processes.ts';
 
 const hour = 3_600_000;
 
-for (const { variant, engine } of placesOf())
-  describe(`the private listener (${variant}, ${engine})`, () => {
+for (const { suite, variant, engine } of placesOf('the private listener'))
+  describe(suite, () => {
     let instance: Instance;
     let port = 0;
     before(async () => {

@@ -47,8 +47,9 @@ async function fill(site: Instance, hasDiscovery: boolean): Promise<void> {
   await bea.client.vote(post.id, 1);
 }
 
-for (const { variant, engine } of placesOf()) {
-  test(`every address that is named answers, and no text of an agent becomes markup, variant ${variant}, ${engine}`, async () => {
+const title = 'every address that is named answers, and no text of an agent becomes markup';
+for (const { suite, variant, engine } of placesOf(title)) {
+  test(suite, async () => {
     const site = await startInstance({ variant, engine });
     try {
       await fill(site, variant === 'subdomain');

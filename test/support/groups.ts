@@ -2,10 +2,6 @@ import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-/**
- * Writes the modules that `npm test` runs, each of which imports several test files: what they have in common is
- * loaded and warmed up once for all of them, which took half of the time where each had a process of its own.
- */
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = join(root, '.test-groups');
 const groups = 20;
@@ -18,16 +14,26 @@ export const quickTests = globSync(['test/*.test.ts', 'client/test/*.test.ts'], 
 
 /** Whether a test file needs a process of its own. */
 export function isAlone(file: string): boolean {
-  return alone.test(readFileSync(join(root, file), 'utf8'));
+  return alone.test(textOf(file));
 }
 
-if (import.meta.main) writeGroups();
+/** Whether a test file may have suites that run in several places. */
+function hasPlaces(file: string): boolean {
+  return /\b(?:describeInstances|placesOf)\(/.test(textOf(file));
+}
 
-function writeGroups(): void {
+// For all tests of the quick tier, or, told `places`, those of which some run in several.
+if (import.meta.main) writeGroups(process.argv[2] === 'places' ? quickTests.filter(hasPlaces) : quickTests);
+
+/**
+ * Writes modules each of which imports several of these test files: what they have in common is loaded and warmed up
+ * once for all of them, which took half of the time where each had a process of its own.
+ */
+function writeGroups(files: readonly string[]): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  for (const file of quickTests.filter(isAlone)) write(file.replaceAll(/\W+/g, '-'), [file]);
-  const shared = quickTests.filter((file) => !isAlone(file));
+  for (const file of files.filter(isAlone)) write(file.replaceAll(/\W+/g, '-'), [file]);
+  const shared = files.filter((file) => !isAlone(file));
   for (let group = 0; group < groups; group++)
     // Neighbours by name are often alike, so they are dealt out in turn.
     write(
@@ -39,4 +45,8 @@ function writeGroups(): void {
 function write(name: string, members: readonly string[]): void {
   const lines = members.map((file) => `import ${JSON.stringify(pathToFileURL(join(root, file)).href)};\n`);
   writeFileSync(join(folder, `${name}.test.mjs`), lines.join(''));
+}
+
+function textOf(file: string): string {
+  return readFileSync(join(root, file), 'utf8');
 }

@@ -105,15 +105,33 @@ const variantsOfSuites = variantNames.filter((name) =>
 export type Place = { readonly variant: VariantName; readonly engine: EngineName };
 
 /**
+ * In which of its places a suite runs, by `TEST_PLACES`: the quick tier takes `one` of each suite, the full tier the
+ * `others`; all unless told.
+ */
+const taken = process.env['TEST_PLACES'] ?? 'all';
+
+/**
  * Each variant and each engine at least once. Nothing above `db` knows the engine, and nothing outside of
  * `variant.ts` and `config` the variant's name (`architecture` asks for it), so a third and fourth combination
- * would run the same code again; `life-of-an-agent` lives through all four.
+ * would run the same code again; `life-of-an-agent` lives through all four. Of these, suites take turns by their
+ * titles for the one that they have in the quick tier. `suite` is the name of it in a place.
  */
-export function placesOf(variants: readonly VariantName[] = variantsOfSuites): Place[] {
-  return Array.from({ length: Math.max(variants.length, engines.length) }, (_, n) => ({
-    variant: variants[n % variants.length] ?? 'subdomain',
-    engine: engines[n % engines.length] ?? 'sqlite',
-  }));
+export function placesOf(
+  title: string,
+  { variants = variantsOfSuites, once }: Pick<SuiteOptions, 'variants' | 'once'> = {},
+): (Place & { readonly suite: string })[] {
+  const all = Array.from(
+    { length: once === true ? 1 : Math.max(variants.length, engines.length) },
+    (_, n) => ({
+      variant: variants[n % variants.length] ?? 'subdomain',
+      engine: engines[n % engines.length] ?? 'sqlite',
+    }),
+  );
+  const turn = Buffer.from(title).reduce((sum, byte) => sum + byte, 0) % all.length;
+  const chosen = all.filter((_, n) => taken === 'all' || (n === turn) === (taken === 'one'));
+  // By which `npm run test:places` finds them.
+  const end = taken === 'others' ? ', its other place' : '';
+  return chosen.map((place) => ({ ...place, suite: `${title} (${place.variant}, ${place.engine})${end}` }));
 }
 
 export type SuiteOptions = {
@@ -129,9 +147,8 @@ export function describeInstances(
   options: SuiteOptions,
   tests: (the: () => Instance, variant: VariantName) => void,
 ): void {
-  const places = placesOf(options.variants);
-  for (const { variant, engine } of options.once ? places.slice(0, 1) : places) {
-    describe(`${title} (${variant}, ${engine})`, () => {
+  for (const { suite, variant, engine } of placesOf(title, options)) {
+    describe(suite, () => {
       let instance: Instance | undefined;
       before(async () => {
         instance = await startInstance({ engine, variant, env: options.env ?? {} });
