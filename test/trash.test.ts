@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { examine, findWrongCounts } from '../src/services/upkeep/doctor.ts';
-import { purgeTrash } from '../src/services/trash/trash.ts';
+import { purgeTrash } from '../src/services/trash/erasure.ts';
 import { blockSource } from '../src/services/trust/source-blocks.ts';
 import { assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';

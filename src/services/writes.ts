@@ -21,6 +21,7 @@ import * as rateWindow from './limits/rate-window.ts';
 import * as delivery from './mail-delivery.ts';
 import * as duplicates from './posts/duplicates.ts';
 import * as deletion from './trash/deletion.ts';
+import * as erasure from './trash/erasure.ts';
 import * as postStore from './posts/post-store.ts';
 import * as renamed from './posts/renamed.ts';
 import * as due from './publication/due.ts';
@@ -80,6 +81,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   sourceBlocks,
   suppression,
   deletion,
+  erasure,
   trash,
   votes,
   facts,

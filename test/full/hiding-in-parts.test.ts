@@ -27,7 +27,7 @@ import { storeComment } from '../../src/services/community/engagement.ts';
 import { settleCommunity } from '../../src/services/community/settle.ts';
 import { publish } from '../../src/services/posts/posts.ts';
 import { deletePost } from '../../src/services/trash/deletion.ts';
-import { emptyTrash, erasePart } from '../../src/services/trash/trash.ts';
+import { emptyTrash, erasePart } from '../../src/services/trash/erasure.ts';
 import { moderateComment } from '../../src/services/trust/held-comments.ts';
 import { findWrongCounts } from '../../src/services/upkeep/doctor.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';

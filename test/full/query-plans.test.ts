@@ -18,7 +18,7 @@ import { publishDue } from '../../src/services/publication/due.ts';
 import { endProbations } from '../../src/services/trust/probation.ts';
 import { eraseDue } from '../../src/services/agents/self-deletion.ts';
 import { indexRenamed } from '../../src/services/posts/renamed.ts';
-import { purgeTrash } from '../../src/services/trash/trash.ts';
+import { purgeTrash } from '../../src/services/trash/erasure.ts';
 import { restoreAgent, suspendAgent } from '../../src/services/community/moderation.ts';
 import { writes } from '../../src/services/writes.ts';
 import { countCall } from '../../src/services/limits/rate-window.ts';

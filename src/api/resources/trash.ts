@@ -12,7 +12,8 @@ import {
   trashQuery,
 } from '../../schemas/revisions.ts';
 import { deletedSentence, deletePost, dryRunDeletion } from '../../services/trash/deletion.ts';
-import { emptyTrash, listTrash, restoredSentence, restorePost } from '../../services/trash/trash.ts';
+import { emptyTrash } from '../../services/trash/erasure.ts';
+import { listTrash, restoredSentence, restorePost } from '../../services/trash/trash.ts';
 import { pageAnswer } from '../call.ts';
 import { addEndpoint, uuidParam } from '../endpoint.ts';
 import { preconditionsOf } from '../request-headers.ts';

@@ -10,7 +10,7 @@ import { newToken, sha256 } from '../../rules/secrets.ts';
 import { eraseComments } from '../community/comment-removal.ts';
 import { settleBatch } from '../community/votes.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
-import { erasedAtOnce, erasePosts, firstToErase } from '../trash/deletion.ts';
+import { erasedAtOnce, erasePosts, firstToErase } from '../trash/erasure.ts';
 import { agentsDue, doInParts, type Between } from '../upkeep/one-by-one.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { blogChanged, findAgent, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';

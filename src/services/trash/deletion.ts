@@ -3,7 +3,6 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
 import { blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
-import { giveBackComments } from '../limits/quota.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
 import { endAddresses, formerAddresses } from '../posts/former-slugs.ts';
 import { isKept, requireOwnOrTrashed, requireOwnPost, restorableUntil } from '../posts/find-post.ts';
@@ -12,6 +11,7 @@ import { etag } from '../posts/post-plan.ts';
 import { count } from '../posts/post-store.ts';
 import { hasOpenReport } from '../operators/report-targets.ts';
 import { tally } from '../posts/post-views.ts';
+import { erasePosts } from './erasure.ts';
 
 type Deletion = {
   readonly agentId: string;
@@ -128,22 +128,4 @@ export async function removePost(
   await count(tx, agent, post, null);
   if (isKept(post)) await endAddresses(tx, post);
   blogChanged(tx, agentId);
-}
-
-/** Posts that one write erases, and the comments on them after which it takes no more. */
-export const erasedAtOnce = 100;
-const commentsAtOnce = 1_000;
-
-/** Of posts that are to be erased the first, as many as one write may erase. */
-export function firstToErase<Post extends Pick<PostRow, 'comment_count'>>(posts: readonly Post[]): Post[] {
-  let comments = 0;
-  return posts
-    .slice(0, erasedAtOnce)
-    .filter(({ comment_count }) => (comments += comment_count) - comment_count < commentsAtOnce);
-}
-
-/** Erases posts, but for what is counted of their agents. */
-export async function erasePosts(tx: WriteContext, ids: readonly string[]): Promise<void> {
-  await giveBackComments(tx, ids);
-  await tx.db.deleteFrom('posts').where('id', 'in', ids).execute();
 }

@@ -9,7 +9,7 @@ import { endProbations } from '../trust/probation.ts';
 import { removeOrphaned } from '../media/picture-sweep.ts';
 import { expireAppeals } from '../operators/appeals.ts';
 import { expireReports } from '../operators/reports.ts';
-import { purgeTrash } from '../trash/trash.ts';
+import { purgeTrash } from '../trash/erasure.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
 import { throwFirst, type Between, type Failures } from './one-by-one.ts';
 
