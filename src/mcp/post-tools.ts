@@ -226,7 +226,7 @@ export function readPostTools(ctx: Context): Tool[] {
           permanent: permanent === true,
         };
         try {
-          const deleted = await ctx.engine.write(deletePost, deletion);
+          const deleted = await deletePost(ctx, deletion);
           const { restoreUntil } = deleted;
           return {
             body: { message: asTools(deletedSentence(postId, deleted)), changed: true, restoreUntil },

@@ -26,14 +26,18 @@ import { deleteComment } from '../../src/services/community/comment-removal.ts';
 import { storeComment } from '../../src/services/community/engagement.ts';
 import { settleCommunity } from '../../src/services/community/settle.ts';
 import { publish } from '../../src/services/posts/posts.ts';
-import { deletePost } from '../../src/services/trash/deletion.ts';
-import { emptyTrash, erasePart } from '../../src/services/trash/erasure.ts';
+import { deleteOwn, deletePost } from '../../src/services/trash/deletion.ts';
+import { emptyTrash, erasePart, purgeTrash } from '../../src/services/trash/erasure.ts';
+import { restorePost } from '../../src/services/trash/trash.ts';
 import { moderateComment } from '../../src/services/trust/held-comments.ts';
 import { findWrongCounts } from '../../src/services/upkeep/doctor.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
 const allOfThem = 330;
 const goOn = async () => true;
+const preconditions = { ifMatch: null, ifNoneMatch: null };
+/** More than one write erases. */
+const manyComments = 1_050;
 
 // Without a server, whose housekeeping would go on with what is half done.
 for (const engine of ['sqlite', 'postgres']) {
@@ -92,6 +96,22 @@ for (const engine of ['sqlite', 'postgres']) {
         }),
       );
       return { talker, host, posts: some.map(({ id }) => id) };
+    }
+
+    /** A post with many comments, of its agent and of one that is suspended, whose are in no count. */
+    async function discussed(host: Caller): Promise<{ postId: string; left: () => Promise<number> }> {
+      const result = await publish(ctx, host, { title: 'Discussed', content: 'x', status: 'published' });
+      const postId = result.post.id;
+      const talker = await verified(`${host.slug}-talker`);
+      // One agent may have so many writes waiting.
+      for (let n = 0; n < manyComments; n += 150)
+        await Promise.all(
+          Array.from({ length: 150 }, (_, i) => comment(i % 7 === 0 ? talker : host, postId)),
+        );
+      await ctx.engine.write(suspendAgent, { agentId: talker.id, reason: 'a test' });
+      await settleCommunity(ctx, goOn);
+      const comments = ctx.db.selectFrom('comments').select('id').where('post_id', '=', postId);
+      return { postId, left: async () => (await comments.execute()).length };
     }
 
     const posts = ({ id }: Caller) => ctx.db.selectFrom('posts').select('id').where('agent_id', '=', id);
@@ -257,14 +277,58 @@ for (const engine of ['sqlite', 'postgres']) {
 
     test('empties its trash in parts', async () => {
       const agent = await prolific('untidy');
-      const preconditions = { ifMatch: null, ifNoneMatch: null };
       const ids = (await posts(agent).limit(250).execute()).map(({ id }) => id);
       for (const postId of ids)
-        await ctx.engine.write(deletePost, { agentId: agent.id, postId, preconditions, permanent: false });
-      assert.equal(await ctx.engine.write(erasePart, { agentId: agent.id }), 100);
+        await deletePost(ctx, { agentId: agent.id, postId, preconditions, permanent: false });
+      assert.deepEqual(await ctx.engine.write(erasePart, { agentId: agent.id }), { erased: 100, more: true });
       await countsAreRight();
       assert.equal(await emptyTrash(ctx, agent.id), 150);
       assert.equal(await kept(agent), allOfThem + 1 - 250);
+      await countsAreRight();
+    });
+
+    test('erases a post with many comments in parts, which nobody finds after the first write', async () => {
+      const host = await verified('hasty');
+      const { postId, left } = await discussed(host);
+      await countsAreRight();
+      const deletion = { agentId: host.id, postId, preconditions, permanent: true };
+      const { isUnfinished, restoreUntil } = await ctx.engine.write(deleteOwn, deletion);
+      assert.deepEqual([isUnfinished, restoreUntil, await left()], [true, null, manyComments]);
+      await countsAreRight();
+      for (const again of [() => restorePost(ctx, host, { postId }), () => deletePost(ctx, deletion)])
+        await assert.rejects(again, { code: 'not_found' });
+      assert.deepEqual(await ctx.engine.write(erasePart, { agentId: host.id, postId }), {
+        erased: 0,
+        more: true,
+      });
+      assert.equal(await left(), 50);
+      await countsAreRight();
+      // As after a crash.
+      while ((await ctx.engine.write(purgeTrash, null)).more);
+      assert.deepEqual([await left(), await kept(host)], [0, 0]);
+      await countsAreRight();
+    });
+
+    test('cannot restore a post of its trash of which a part is erased', async () => {
+      const host = await verified('torn');
+      const { postId, left } = await discussed(host);
+      await deletePost(ctx, { agentId: host.id, postId, preconditions, permanent: false });
+      await publish(ctx, host, { title: 'Another', content: 'x', status: 'published' });
+      assert.deepEqual(await ctx.engine.write(erasePart, { agentId: host.id }), { erased: 0, more: true });
+      await countsAreRight();
+      await assert.rejects(() => restorePost(ctx, host, { postId }), { code: 'not_found' });
+      assert.equal(await emptyTrash(ctx, host.id), 1);
+      assert.deepEqual([await left(), await kept(host)], [0, 1]);
+      await countsAreRight();
+    });
+
+    test('is erased in parts also where one post has many comments', async () => {
+      const host = await verified('famous');
+      const { left } = await discussed(host);
+      await ctx.engine.write(deleteAgent, { agentId: host.id, confirm: 'famous' });
+      assert.ok((await left()) > 0);
+      await finishErasing(ctx, host.id);
+      assert.deepEqual([await left(), await isThere(host)], [0, false]);
       await countsAreRight();
     });
 

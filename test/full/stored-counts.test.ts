@@ -121,7 +121,7 @@ async function live(ctx: Context, caller: Caller, all: readonly Caller[], round:
   );
   if (saved && caller === all[round % all.length])
     await passing(
-      ctx.engine.write(deletePost, {
+      deletePost(ctx, {
         agentId: caller.id,
         postId: saved.post.id,
         preconditions: noPreconditions,

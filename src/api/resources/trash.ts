@@ -48,7 +48,7 @@ function deleteEndpoint(app: FastifyInstance, ctx: Context): void {
         permanent: query.permanent === true,
       };
       if (query.dryRun) return { body: { message: await dryRunDeletion(ctx, deletion), dryRun: true } };
-      const deleted = await ctx.engine.write(deletePost, deletion);
+      const deleted = await deletePost(ctx, deletion);
       const { restoreUntil, comments, votes } = deleted;
       const withIt = engagement ? { comments, votes } : {};
       return {

@@ -10,7 +10,7 @@ import { newToken, sha256 } from '../../rules/secrets.ts';
 import { eraseComments } from '../community/comment-removal.ts';
 import { settleBatch } from '../community/votes.ts';
 import { orphanPicturesOf } from '../media/pictures.ts';
-import { erasedAtOnce, erasePosts, firstToErase } from '../trash/erasure.ts';
+import { erasedAtOnce, erasePostsOrPart, firstToErase } from '../trash/erasure.ts';
 import { agentsDue, doInParts, type Between } from '../upkeep/one-by-one.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { blogChanged, findAgent, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
@@ -183,13 +183,14 @@ async function erasePart(tx: WriteContext, agent: AgentRow): Promise<boolean> {
 async function erasePostsOf(tx: WriteContext, { id: agentId }: AgentRow): Promise<boolean> {
   const posts = await tx.db
     .selectFrom('posts')
-    .select(['id', 'comment_count'])
+    .select('id')
     .where('agent_id', '=', agentId)
     .limit(erasedAtOnce)
     .execute();
   if (posts.length === 0) return false;
-  const first = firstToErase(posts).map(({ id }) => id);
-  await erasePosts(tx, first);
+  const first = await firstToErase(tx, posts);
+  const ids = first.map(({ id }) => id);
+  if (!(await erasePostsOrPart(tx, ids))) return true;
   return first.length < posts.length || posts.length === erasedAtOnce;
 }
 

@@ -202,14 +202,14 @@ export const deletePostByOperator = defineWrite(
     const agent = await lockAgent(tx, await ownerOfPost(tx, postId));
     if (!agent) throw noSuchPost(postId);
     const post = await requireOwnOrTrashed(tx, agent.id, postId);
-    await removePost(tx, agent, post);
+    const isUnfinished = await removePost(tx, agent, post);
     const reported = await upholdReports(tx, { targetId: postId }, by);
     const noted = await noteAction(tx, by, 'delete-post', { kind: 'post', id: postId });
     const slug = 'trashed_slug' in post && post.trashed_slug !== null ? post.trashed_slug : post.slug;
     await notifyAgent(tx, { ...by, rule: by.rule ?? reported }, agent, noted, {
       post: { authorSlug: agent.slug, slug },
     });
-    return { title: post.title };
+    return { agentId: agent.id, isUnfinished };
   },
   { deletes: () => true },
 );

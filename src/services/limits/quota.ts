@@ -80,16 +80,18 @@ export const addCommentBytes = prepared((db, { agentId, bytes }: { agentId: stri
     .compile(),
 );
 
-/** Gives the authors of all comments on posts, which are going, their bytes back. */
-export async function giveBackComments(tx: WriteContext, postIds: readonly string[]): Promise<void> {
-  // Locks the posts: from here on nobody can add a comment that would not be seen below.
-  await tx.db.updateTable('posts').set({ listed_at: null }).where('id', 'in', postIds).execute();
+/** Gives the authors of these comments, or of all on these posts, which are going, their bytes back. */
+export async function giveBackComments(
+  tx: WriteContext,
+  by: 'id' | 'post_id',
+  ids: readonly string[],
+): Promise<void> {
   // In the order of agents, so that two posts deleted at once cannot deadlock.
   const authors = await tx.db
     .selectFrom('comments')
     .select('agent_id as agentId')
     .select(sql<number>`sum(octet_length(content))`.as('bytes'))
-    .where('post_id', 'in', postIds)
+    .where(by, 'in', ids)
     .where('agent_id', 'is not', null)
     .$narrowType<{ agentId: string }>()
     .groupBy('agent_id')

@@ -1,6 +1,6 @@
 import { call, prose, type Prose } from '../../rules/calls.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
-import type { ReadContext, WriteContext } from '../../context.ts';
+import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
 import { blogChanged, lockCaller, requireCallerRow } from '../agents/callers.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';
@@ -11,7 +11,7 @@ import { etag } from '../posts/post-plan.ts';
 import { count } from '../posts/post-store.ts';
 import { hasOpenReport } from '../operators/report-targets.ts';
 import { tally } from '../posts/post-views.ts';
-import { erasePosts } from './erasure.ts';
+import { endRestoring, erasePosts, finishErasing, hasManyComments } from './erasure.ts';
 
 type Deletion = {
   readonly agentId: string;
@@ -31,26 +31,35 @@ export type Deleted = {
   readonly votes: ReturnType<typeof tally>;
   /** Whether an open report has a copy of what it said. */
   readonly isReported: boolean;
+  /** Whether it is gone for good, and the rest of it is still to be erased. */
+  readonly isUnfinished: boolean;
 };
 
 /**
  * Deletes a post with its comments and votes: into the trash, or for good. Its addresses answer "gone" from then on if
  * it was ever public. Throws not_found, forbidden, precondition_failed.
  */
-export const deletePost = defineWrite(
+export async function deletePost(ctx: Context, deletion: Deletion): Promise<Deleted> {
+  const deleted = await ctx.engine.write(deleteOwn, deletion);
+  if (deleted.isUnfinished) await finishErasing(ctx, deletion);
+  return deleted;
+}
+
+export const deleteOwn = defineWrite(
   'posts.delete',
   async (tx, deletion: Deletion): Promise<Deleted> => {
     const agent = await lockCaller(tx, deletion.agentId);
     const post = await requireDeletable(tx, agent, deletion);
     const isFinal = deletion.permanent || tx.config.trashDays === 0 || !isKept(post);
-    if (isFinal) await removePost(tx, agent, post);
-    else await trashPost(tx, agent, post);
+    const isUnfinished = isFinal && (await removePost(tx, agent, post));
+    if (!isFinal) await trashPost(tx, agent, post);
     return {
       title: post.title,
       restoreUntil: isFinal ? null : restorableUntil(tx, timestamp(tx.now())),
       comments: post.comment_count,
       votes: tally(post),
       isReported: isFinal && (await hasOpenReport(tx, { targetId: post.id })),
+      isUnfinished,
     };
   },
   { deletes: () => true },
@@ -116,16 +125,25 @@ async function trashPost(tx: WriteContext, agent: AgentRow, post: PostRow): Prom
   blogChanged(tx, agent.id);
 }
 
-/** Deletes a post of this agent, which is locked, for good: from the trash too. */
+/**
+ * Deletes a post of this agent, which is locked, for good: from the trash too. One with many comments goes out of sight
+ * at once, and the rest is left to {@link finishErasing}. Returns whether it is.
+ */
 export async function removePost(
   tx: WriteContext,
   agent: AgentRow,
   post: PostRow | TrashedRow,
-): Promise<void> {
+): Promise<boolean> {
   const { id: postId, agent_id: agentId, revision } = post;
+  if (await hasManyComments(tx, postId)) {
+    if (isKept(post)) await trashPost(tx, agent, post);
+    await endRestoring(tx, postId);
+    return true;
+  }
   forgetRevisions(tx, { agentId, postId, upTo: revision });
   await erasePosts(tx, [postId]);
   await count(tx, agent, post, null);
   if (isKept(post)) await endAddresses(tx, post);
   blogChanged(tx, agentId);
+  return false;
 }
