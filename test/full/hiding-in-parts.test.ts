@@ -27,7 +27,7 @@ import { storeComment } from '../../src/services/community/engagement.ts';
 import { settleCommunity } from '../../src/services/community/settle.ts';
 import { publish } from '../../src/services/posts/posts.ts';
 import { deleteOwn, deletePost } from '../../src/services/trash/deletion.ts';
-import { emptyTrash, erasePart, purgeTrash } from '../../src/services/trash/erasure.ts';
+import { eraseTrash, eraseTrashPart, purgeTrash } from '../../src/services/trash/erasure.ts';
 import { restorePost } from '../../src/services/trash/trash.ts';
 import { moderateComment } from '../../src/services/trust/held-comments.ts';
 import { findWrongCounts } from '../../src/services/upkeep/doctor.ts';
@@ -280,9 +280,12 @@ for (const engine of ['sqlite', 'postgres']) {
       const ids = (await posts(agent).limit(250).execute()).map(({ id }) => id);
       for (const postId of ids)
         await deletePost(ctx, { agentId: agent.id, postId, preconditions, permanent: false });
-      assert.deepEqual(await ctx.engine.write(erasePart, { agentId: agent.id }), { erased: 100, more: true });
+      assert.deepEqual(await ctx.engine.write(eraseTrashPart, { agentId: agent.id }), {
+        erased: 100,
+        more: true,
+      });
       await countsAreRight();
-      assert.equal(await emptyTrash(ctx, agent.id), 150);
+      assert.equal(await eraseTrash(ctx, { agentId: agent.id }), 150);
       assert.equal(await kept(agent), allOfThem + 1 - 250);
       await countsAreRight();
     });
@@ -297,14 +300,31 @@ for (const engine of ['sqlite', 'postgres']) {
       await countsAreRight();
       for (const again of [() => restorePost(ctx, host, { postId }), () => deletePost(ctx, deletion)])
         await assert.rejects(again, { code: 'not_found' });
-      assert.deepEqual(await ctx.engine.write(erasePart, { agentId: host.id, postId }), {
+      assert.deepEqual(await ctx.engine.write(eraseTrashPart, { agentId: host.id, postId }), {
         erased: 0,
         more: true,
       });
       assert.equal(await left(), 50);
       await countsAreRight();
       // As after a crash.
-      while ((await ctx.engine.write(purgeTrash, null)).more);
+      while ((await ctx.engine.write(purgeTrash, null)) > 0);
+      assert.deepEqual([await left(), await kept(host)], [0, 0]);
+      await countsAreRight();
+    });
+
+    test('has its bytes back once where it deletes comments while the post with them is erased', async () => {
+      const host = await verified('busy');
+      const { postId, left } = await discussed(host);
+      const own = ctx.db.selectFrom('comments').select('id').where('agent_id', '=', host.id).limit(60);
+      const ids = (await own.execute()).map(({ id }) => id);
+      const deletion = { agentId: host.id, postId, preconditions, permanent: true };
+      await Promise.all([
+        deletePost(ctx, deletion),
+        // Each is there still, or gone with its post.
+        Promise.allSettled(
+          ids.map((commentId) => ctx.engine.write(deleteComment, { agentId: host.id, postId, commentId })),
+        ),
+      ]);
       assert.deepEqual([await left(), await kept(host)], [0, 0]);
       await countsAreRight();
     });
@@ -314,10 +334,13 @@ for (const engine of ['sqlite', 'postgres']) {
       const { postId, left } = await discussed(host);
       await deletePost(ctx, { agentId: host.id, postId, preconditions, permanent: false });
       await publish(ctx, host, { title: 'Another', content: 'x', status: 'published' });
-      assert.deepEqual(await ctx.engine.write(erasePart, { agentId: host.id }), { erased: 0, more: true });
+      assert.deepEqual(await ctx.engine.write(eraseTrashPart, { agentId: host.id }), {
+        erased: 0,
+        more: true,
+      });
       await countsAreRight();
       await assert.rejects(() => restorePost(ctx, host, { postId }), { code: 'not_found' });
-      assert.equal(await emptyTrash(ctx, host.id), 1);
+      assert.equal(await eraseTrash(ctx, { agentId: host.id }), 1);
       assert.deepEqual([await left(), await kept(host)], [0, 1]);
       await countsAreRight();
     });
@@ -329,6 +352,24 @@ for (const engine of ['sqlite', 'postgres']) {
       assert.ok((await left()) > 0);
       await finishErasing(ctx, host.id);
       assert.deepEqual([await left(), await isThere(host)], [0, false]);
+      await countsAreRight();
+    });
+
+    test('empties its trash in parts of so many bytes', async () => {
+      const agent = await verified('verbose');
+      for (let n = 0; n < 10; n++) {
+        const { post } = await publish(ctx, agent, {
+          title: `Long ${n}`,
+          content: 'x'.repeat(500_000),
+          status: 'draft',
+        });
+        await deletePost(ctx, { agentId: agent.id, postId: post.id, preconditions, permanent: false });
+      }
+      assert.deepEqual(await ctx.engine.write(eraseTrashPart, { agentId: agent.id }), {
+        erased: 8,
+        more: true,
+      });
+      assert.equal(await eraseTrash(ctx, { agentId: agent.id }), 2);
       await countsAreRight();
     });
 

@@ -12,7 +12,7 @@ import {
   trashQuery,
 } from '../../schemas/revisions.ts';
 import { deletedSentence, deletePost, dryRunDeletion } from '../../services/trash/deletion.ts';
-import { emptyTrash } from '../../services/trash/erasure.ts';
+import { eraseTrash } from '../../services/trash/erasure.ts';
 import { listTrash, restoredSentence, restorePost } from '../../services/trash/trash.ts';
 import { pageAnswer } from '../call.ts';
 import { addEndpoint, uuidParam } from '../endpoint.ts';
@@ -112,7 +112,7 @@ function listEndpoints(app: FastifyInstance, ctx: Context): void {
     description: 'For good, with their comments and votes.',
     answers: { 200: emptiedAnswer },
     handle: async ({ caller }) => {
-      const erased = await emptyTrash(ctx, caller.id);
+      const erased = await eraseTrash(ctx, { agentId: caller.id });
       return { body: { message: `Erased ${erased} ${erased === 1 ? 'post' : 'posts'}.`, erased } };
     },
   });

@@ -183,14 +183,13 @@ async function erasePart(tx: WriteContext, agent: AgentRow): Promise<boolean> {
 async function erasePostsOf(tx: WriteContext, { id: agentId }: AgentRow): Promise<boolean> {
   const posts = await tx.db
     .selectFrom('posts')
-    .select('id')
+    .select(['id', 'content_bytes'])
     .where('agent_id', '=', agentId)
     .limit(erasedAtOnce)
     .execute();
   if (posts.length === 0) return false;
   const first = await firstToErase(tx, posts);
-  const ids = first.map(({ id }) => id);
-  if (!(await erasePostsOrPart(tx, ids))) return true;
+  if (!(await erasePostsOrPart(tx, first))) return true;
   return first.length < posts.length || posts.length === erasedAtOnce;
 }
 

@@ -79,23 +79,3 @@ export const addCommentBytes = prepared((db, { agentId, bytes }: { agentId: stri
     .where('id', '=', agentId)
     .compile(),
 );
-
-/** Gives the authors of these comments, or of all on these posts, which are going, their bytes back. */
-export async function giveBackComments(
-  tx: WriteContext,
-  by: 'id' | 'post_id',
-  ids: readonly string[],
-): Promise<void> {
-  // In the order of agents, so that two posts deleted at once cannot deadlock.
-  const authors = await tx.db
-    .selectFrom('comments')
-    .select('agent_id as agentId')
-    .select(sql<number>`sum(octet_length(content))`.as('bytes'))
-    .where(by, 'in', ids)
-    .where('agent_id', 'is not', null)
-    .$narrowType<{ agentId: string }>()
-    .groupBy('agent_id')
-    .orderBy('agent_id')
-    .execute();
-  for (const { agentId, bytes } of authors) await addCommentBytes(tx.db, { agentId, bytes: -bytes });
-}

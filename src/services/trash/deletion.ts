@@ -11,7 +11,7 @@ import { etag } from '../posts/post-plan.ts';
 import { count } from '../posts/post-store.ts';
 import { hasOpenReport } from '../operators/report-targets.ts';
 import { tally } from '../posts/post-views.ts';
-import { endRestoring, erasePosts, finishErasing, hasManyComments } from './erasure.ts';
+import { endRestoring, erasePosts, finishErasing, haveManyComments } from './erasure.ts';
 
 type Deletion = {
   readonly agentId: string;
@@ -135,9 +135,9 @@ export async function removePost(
   post: PostRow | TrashedRow,
 ): Promise<boolean> {
   const { id: postId, agent_id: agentId, revision } = post;
-  if (await hasManyComments(tx, postId)) {
+  if (await haveManyComments(tx, [post])) {
     if (isKept(post)) await trashPost(tx, agent, post);
-    await endRestoring(tx, postId);
+    await endRestoring(tx, [postId]);
     return true;
   }
   forgetRevisions(tx, { agentId, postId, upTo: revision });

@@ -3,29 +3,31 @@ import type { Context, WriteContext } from '../../context.ts';
 import { defineWrite } from '../../db/write.ts';
 import type { TrashedRow } from '../../db/tables.ts';
 import { blogChanged, lockAgent, lockCaller } from '../agents/callers.ts';
-import { addToCommentCount, isInCount } from '../community/engagement.ts';
-import { giveBackComments } from '../limits/quota.ts';
+import { addCommentBytes } from '../limits/quota.ts';
 import { oldestTrashed } from '../posts/find-post.ts';
 
-/** Erases everything in an agent's trash, a part at a time. Returns how many posts it erased. */
-export async function emptyTrash(ctx: Context, agentId: string): Promise<number> {
+/** Erases everything in an agent's trash, or one post in it, a part at a time. Returns how many posts it erased. */
+export async function eraseTrash(ctx: Context, of: { agentId: string; postId?: string }): Promise<number> {
   let total = 0;
   for (let more = true; more;) {
-    const part = await ctx.engine.write(erasePart, { agentId });
+    const part = await ctx.engine.write(eraseTrashPart, of);
     total += part.erased;
     more = part.more;
   }
   return total;
 }
 
-/** Erases a post that is in the trash, or was there for too long, a part at a time. */
+/** The same for a post that is deleted for good already: where it fails, the sweep goes on. */
 export async function finishErasing(ctx: Context, post: { agentId: string; postId: string }): Promise<void> {
-  const { agentId, postId } = post;
-  for (let more = true; more;) ({ more } = await ctx.engine.write(erasePart, { agentId, postId }));
+  try {
+    await eraseTrash(ctx, post);
+  } catch (err) {
+    ctx.log.warn({ err, post: post.postId }, 'a deleted post is not erased yet');
+  }
 }
 
 /** Erases the next part of an agent's trash, or of one post in it. Returns of how many nothing is left. */
-export const erasePart = defineWrite(
+export const eraseTrashPart = defineWrite(
   'trash.empty',
   async (tx, { agentId, postId }: { agentId: string; postId?: string }) => {
     // One post is also erased by the operator, of whoever it is.
@@ -64,7 +66,7 @@ async function eraseTrashed(
     .where('post_id', 'in', ids)
     .where('content', 'is not', null)
     .executeTakeFirstOrThrow();
-  if (!(await erasePostsOrPart(tx, ids))) return 0;
+  if (!(await erasePostsOrPart(tx, posts))) return 0;
   await tx.db
     .updateTable('agents')
     .set((agent) => ({
@@ -77,19 +79,18 @@ async function eraseTrashed(
   return posts.length;
 }
 
-/** Erases posts that were deleted too long ago, or a part of one. Returns of how many nothing is left, and if any is. */
+/** Erases posts that were deleted too long ago, or a part of one. Returns how many it found. */
 export const purgeTrash = defineWrite(
   'trash.purge',
   async (tx) => {
     const due = () => tx.db.selectFrom('posts').where('trashed_at', '<=', oldestTrashed(tx));
     const oldest = await due()
-      .select(['id', 'agent_id'])
+      .select(['id', 'agent_id', 'content_bytes'])
       .orderBy('trashed_at')
       .orderBy('id')
       .limit(erasedAtOnce)
       .execute();
     const first = await firstToErase(tx, oldest);
-    let erased = 0;
     // In the order of agents, so that two processes cannot deadlock.
     for (const [agentId, posts] of [...Map.groupBy(first, (post) => post.agent_id)].toSorted(([a], [b]) =>
       a < b ? -1 : 1,
@@ -97,91 +98,100 @@ export const purgeTrash = defineWrite(
       await lockAgent(tx, agentId);
       const ids = posts.map(({ id }) => id);
       const still = await due().select(['id', 'content_bytes']).where('id', 'in', ids).execute();
-      erased += await eraseTrashed(tx, agentId, still);
+      await eraseTrashed(tx, agentId, still);
     }
-    return { erased, more: first.length > 0 };
+    return first.length;
   },
   { deletes: () => true },
 );
 
-/** Posts that one write erases, and comments on them. */
+/** Posts that one write erases, bytes of their contents, and comments on them. */
 export const erasedAtOnce = 100;
+const bytesAtOnce = 4 * 1024 * 1024;
 const commentsAtOnce = 1_000;
 
 /** Of posts the first, as many as one write may erase: one at least, and of that perhaps only a part. */
-export async function firstToErase<Post extends { readonly id: string }>(
+export async function firstToErase<Post extends Pick<TrashedRow, 'id' | 'content_bytes'>>(
   tx: WriteContext,
   posts: readonly Post[],
 ): Promise<readonly Post[]> {
-  if (posts.length < 2) return posts;
-  const counts = await commentsOn(
-    tx,
-    posts.map(({ id }) => id),
-  );
-  let comments = 0;
-  const first = posts.filter(({ id }) => (comments += counts.get(id) ?? 0) <= commentsAtOnce);
-  return first.length > 0 ? first : posts.slice(0, 1);
+  let bytes = 0;
+  let first = posts.filter((post, n) => (bytes += post.content_bytes) <= bytesAtOnce || n === 0);
+  while (first.length > 1 && (await haveManyComments(tx, first))) first = first.slice(0, first.length / 2);
+  return first;
+}
+
+/** Whether there are more comments on posts, whoever may see them, than one write erases. */
+export async function haveManyComments(
+  { db }: WriteContext,
+  posts: readonly { readonly id: string }[],
+): Promise<boolean> {
+  const ids = posts.map(({ id }) => id);
+  const some = db
+    .selectFrom('comments')
+    .select('id')
+    .where('post_id', 'in', ids)
+    .limit(commentsAtOnce + 1);
+  return (await some.execute()).length > commentsAtOnce;
 }
 
 /**
  * Erases posts that nobody finds any more, as {@link erasePosts} does. Of a single one with more comments than one write
  * erases only some of these go, and it can no longer be restored. Returns whether nothing is left.
  */
-export async function erasePostsOrPart(tx: WriteContext, ids: readonly string[]): Promise<boolean> {
-  const [only = ''] = ids;
-  const isPart = ids.length === 1 && (await hasManyComments(tx, only));
-  await (isPart ? eraseSomeComments(tx, only) : erasePosts(tx, ids));
-  return !isPart;
+export async function erasePostsOrPart(
+  tx: WriteContext,
+  posts: readonly { readonly id: string }[],
+): Promise<boolean> {
+  const ids = posts.map(({ id }) => id);
+  if (posts.length > 1 || !(await haveManyComments(tx, posts))) {
+    await erasePosts(tx, ids);
+    return true;
+  }
+  await endRestoring(tx, ids);
+  await eraseComments(tx, ids);
+  return false;
 }
 
 /** Erases posts, but for what is counted of their agents. */
 export async function erasePosts(tx: WriteContext, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
   // Locks the posts: from here on nobody can add a comment that would not be seen below.
   await tx.db.updateTable('posts').set({ listed_at: null }).where('id', 'in', ids).execute();
-  await giveBackComments(tx, 'post_id', ids);
+  for (let more = true; more;) more = await eraseComments(tx, ids);
   await tx.db.deleteFrom('posts').where('id', 'in', ids).execute();
 }
 
-/** Whether a post has more comments than one write erases. */
-export async function hasManyComments(tx: WriteContext, postId: string): Promise<boolean> {
-  return ((await commentsOn(tx, [postId])).get(postId) ?? 0) > commentsAtOnce;
-}
-
-/** How many comments there are on posts, whoever may see them; those without any are left out. */
-async function commentsOn({ db }: WriteContext, ids: readonly string[]): Promise<Map<string, number>> {
-  const rows = await db
-    .selectFrom('comments')
-    .select(['post_id', sql<number>`count(*)`.as('comments')])
-    .where('post_id', 'in', ids)
-    .groupBy('post_id')
+/**
+ * Erases the next comments on posts, which are locked, and gives their authors the bytes back. What is counted of the
+ * posts stays as it was. Returns whether there may be more.
+ */
+async function eraseComments({ db }: WriteContext, postIds: readonly string[]): Promise<boolean> {
+  const some = db.selectFrom('comments').select('id').where('post_id', 'in', postIds).limit(commentsAtOnce);
+  const gone = await db
+    .deleteFrom('comments')
+    .where('id', 'in', some)
+    .returning(['agent_id', sql<number>`octet_length(content)`.as('bytes')])
     .execute();
-  return new Map(rows.map(({ post_id, comments }) => [post_id, comments]));
+  const authors = new Map<string, number>();
+  for (const { agent_id, bytes } of gone)
+    if (agent_id !== null) authors.set(agent_id, (authors.get(agent_id) ?? 0) + bytes);
+  // In the order of agents, so that two posts deleted at once cannot deadlock.
+  for (const [agentId, bytes] of [...authors].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    await addCommentBytes(db, { agentId, bytes: -bytes });
+  return gone.length === commentsAtOnce;
 }
 
-async function eraseSomeComments(tx: WriteContext, postId: string): Promise<void> {
-  const some = tx.db.selectFrom('comments').select('id').where('post_id', '=', postId).limit(commentsAtOnce);
-  const ids = (await some.execute()).map(({ id }) => id);
-  // Locks their authors, of whose suspension it depends which are in the count of the post.
-  await giveBackComments(tx, 'id', ids);
-  const rows = await tx.db
-    .selectFrom('comments')
-    .innerJoin('agents', 'agents.id', 'comments.agent_id')
-    .select(['comments.id', 'comments.created_at', 'suspended_at', 'comments_after'])
-    .where('comments.id', 'in', ids)
-    .where('held_at', 'is', null)
-    .execute();
-  const counted = rows.filter((row) => isInCount(row, row)).length;
-  await addToCommentCount(tx, postId, -counted);
-  await endRestoring(tx, postId);
-  await tx.db.deleteFrom('comments').where('id', 'in', ids).execute();
-}
+/** `trashed_at` of a post that is being erased: whatever the settings and the clock say, it was deleted too long ago. */
+export const pastRestoring = '';
 
-/** Of a post in the trash: from now on it has been there for too long, and is erased by whoever comes first. */
-export async function endRestoring(tx: WriteContext, postId: string): Promise<void> {
-  await tx.db
+/** Of posts in the trash, which this locks: nobody finds them any more, and the sweep erases what is left of them. */
+export async function endRestoring({ db }: WriteContext, ids: readonly string[]): Promise<void> {
+  await db
     .updateTable('posts')
-    .set({ trashed_at: oldestTrashed(tx) })
-    .where('id', '=', postId)
-    .where('trashed_at', '>', oldestTrashed(tx))
+    .set((post) => ({
+      trashed_at: post.case().when('trashed_at', 'is', null).then(null).else(pastRestoring).end(),
+    }))
+    .where('id', 'in', ids)
     .execute();
 }

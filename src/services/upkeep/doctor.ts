@@ -7,6 +7,7 @@ import { beingErased } from '../agents/self-deletion.ts';
 import { countRows } from '../lists/paging.ts';
 import { unhashed } from '../posts/duplicates.ts';
 import { duePosts } from '../publication/due.ts';
+import { pastRestoring } from '../trash/erasure.ts';
 import { examinePictures } from './picture-files.ts';
 import { ofRecipient } from '../mail-delivery.ts';
 import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
@@ -233,7 +234,8 @@ const questions: Readonly<Record<string, { of: 'agents' | 'posts'; wrong: RawBui
   },
   'comments of a post': {
     of: 'posts',
-    wrong: sql`comment_count <> (
+    // Of what is being erased nobody keeps it up, or reads it.
+    wrong: sql`coalesce(trashed_at, 'kept') <> ${pastRestoring} and comment_count <> (
       select count(*) from comments join agents on agents.id = comments.agent_id
       where comments.post_id = posts.id and comments.held_at is null
         and case when agents.comments_after is null then agents.suspended_at is null

@@ -72,9 +72,9 @@ async function removePictures(ctx: Context, between: Between): Promise<void> {
 
 async function purge(ctx: Context, between: Between): Promise<void> {
   for (let erased = 0; erased < postsAtOnce;) {
-    const part = await ctx.engine.write(purgeTrash, null);
-    erased += part.erased;
-    if (!(await between()) || !part.more) return;
+    const last = await ctx.engine.write(purgeTrash, null);
+    erased += last;
+    if (!(await between()) || last === 0) return;
   }
 }
 
