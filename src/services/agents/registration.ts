@@ -260,7 +260,7 @@ async function claimSlug(
 }
 
 /** Registrations that one sweep erases at most. */
-const mostErased = 1_000;
+const mostErased = 200;
 /** How long the data of a registration that nobody verified are kept, ms. */
 const unverifiedKeptFor = 48 * 3_600_000;
 
