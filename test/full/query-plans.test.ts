@@ -190,6 +190,79 @@ test('what is looked up is, whatever PostgreSQL knows of large tables', { timeou
   }
 });
 
+test('a slug that no post has is looked up without the posts of its agent (sqlite)', async () => {
+  const instance = await startInstance({ engine: 'sqlite' });
+  const mocked = mock.method(DatabaseSync.prototype, 'prepare');
+  const database = openSqlite(join(instance.dataDir, 'masthead.db'), { readOnly: true });
+  try {
+    const { key } = await instance.agent('Ada');
+    mocked.mock.resetCalls();
+    await lookUp(instance, key);
+    const texts = new Set(mocked.mock.calls.map((call) => call.arguments[0]).filter(ofFormer));
+    assert.equal(texts.size, 2);
+    for (const text of texts) {
+      const plan = database.prepare(`explain query plan ${text}`).all();
+      const looked = plan.map(({ detail }) => String(detail)).filter((detail) => / posts /.test(detail));
+      assert.deepEqual(looked, ['SEARCH posts USING INDEX sqlite_autoindex_posts_1 (id=?)'], text);
+    }
+  } finally {
+    mocked.mock.restore();
+    database.close();
+    await instance.close();
+  }
+});
+
+test('a slug that no post has is looked up without the posts of its agent (postgres)', async () => {
+  const instance = await startInstance({ engine: 'postgres' });
+  const { database } = instance.ctx().config;
+  assert.equal(database.engine, 'postgres');
+  const client = new Client({ connectionString: database.urls[0] });
+  const mocked = mock.method(Session.prototype, 'executeQuery');
+  try {
+    const { key } = await instance.agent('Ada');
+    await client.connect();
+    await client.query(manyRows);
+    // Of an agent it is known that it has two posts.
+    await client.query('analyze');
+    await client.query(`update posts set agent_id = (select id from agents where slug = 'ada')
+      where id in (select 'p' || n from generate_series(1, 500) as n)`);
+    mocked.mock.resetCalls();
+    await lookUp(instance, key);
+    const queries = new Map(
+      mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
+    );
+    const former = [...queries].filter(([text]) => ofFormer(text));
+    assert.equal(former.length, 2);
+    for (const [text, values] of former) {
+      await client.query(`prepare looked as ${text}`);
+      const given = values.map((value) => client.escapeLiteral(String(asSent(value))));
+      for (const plan of ['custom', 'generic']) {
+        await client.query(`set plan_cache_mode = force_${plan}_plan`);
+        const { rows } = await client.query(
+          `explain (analyze, format json) execute looked (${given.join()})`,
+        );
+        const read = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
+        assert.ok(read <= 1, `${read} rows read by a ${plan} plan of ${text}`);
+      }
+      await client.query('deallocate looked');
+    }
+  } finally {
+    mocked.mock.restore();
+    await client.end();
+    await instance.close();
+  }
+});
+
+/** Looks for a post of Ada that there is not, as anyone and as she does. */
+async function lookUp(instance: Instance, key: string): Promise<void> {
+  for (const who of [{}, { key }])
+    assert.equal((await instance.call('GET', '/api/posts/lookup?agent=ada&slug=none', who)).status, 404);
+}
+
+function ofFormer(text: string): boolean {
+  return text.startsWith('select') && text.includes('"former_slugs"');
+}
+
 /** The tables that have {@link manyRows}. */
 const large = / on (?:agents|posts|votes|reports|audit|rate_calls)$/;
 /** What begins with what there is little of, and not with all agents, also where nothing is known of the tables. */

@@ -112,7 +112,7 @@ export async function publicPostAt(ctx: ReadContext, url: string) {
   const place = postAt(ctx.config, url);
   if (place === null || place === 'elsewhere' || 'id' in place) return null;
   const listed = postsOf(ctx, place.agent).where('posts.listed_at', 'is not', null);
-  return presentOrFormer(listed, place.slug);
+  return presentOrFormer(ctx, listed, place);
 }
 
 /** The slug of the blog that an address belongs to, in the form of either variant; null where it is no blog's. */
@@ -135,7 +135,7 @@ export function commentAt(address: string): string | null {
 /** Id of the post at a place, or at a former one of it, drafts included; null when there is none. */
 export async function findPostId(ctx: ReadContext, place: Place): Promise<string | null> {
   if ('id' in place) return place.id;
-  return (await presentOrFormer(postsOf(ctx, place.agent), place.slug))?.id ?? null;
+  return (await presentOrFormer(ctx, postsOf(ctx, place.agent), place))?.id ?? null;
 }
 
 /** The same of posts that the caller can read, or learn why not; by former slugs too. */
@@ -152,21 +152,28 @@ async function postWithSlug(
       ...(callerId === null ? [] : [row('posts.agent_id', '=', callerId)]),
     ]),
   );
-  const found = await presentOrFormer(known, slug);
+  const found = await presentOrFormer(ctx, known, { agent, slug });
   return found ?? (callerId === null ? null : trashedWithSlug(ctx, { agent, slug }, callerId));
 }
 
 type OwnedPost = FoundPost & { readonly agentId: string };
 
-/** The one of these posts, of one agent, that has a slug or had it. */
-async function presentOrFormer(posts: ReturnType<typeof postsOf>, slug: string): Promise<OwnedPost | null> {
+/** The one of these posts, all of this agent, that has a slug or had it. */
+async function presentOrFormer(
+  { db }: ReadContext,
+  posts: ReturnType<typeof postsOf>,
+  { agent, slug }: { readonly agent: string; readonly slug: string },
+): Promise<OwnedPost | null> {
   const present = await posts.where('posts.slug', '=', slug).executeTakeFirst();
   if (present) return { ...present, movedFrom: null };
-  const former = await posts
-    .innerJoin('former_slugs', 'former_slugs.post_id', 'posts.id')
-    .where('former_slugs.slug', '=', slug)
-    .where('former_slugs.deleted_at', 'is', null)
-    .executeTakeFirst();
+  // By the key of the former slug and then by that of its post: a join may be read from all posts of the agent.
+  const leadsTo = db
+    .selectFrom('former_slugs')
+    .select('post_id')
+    .where('agent_id', '=', db.selectFrom('agents').select('id').where('slug', '=', agent))
+    .where('slug', '=', slug)
+    .where('deleted_at', 'is', null);
+  const former = await posts.where('posts.id', '=', leadsTo).executeTakeFirst();
   return former ? { ...former, movedFrom: slug } : null;
 }
 
