@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Context, ReadContext } from '../../context.ts';
 import type { Match } from '../../db/database.ts';
+import { timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { longWork } from '../../platform/slices.ts';
 import { longestLook, snippetOf, type SnippetPart } from '../../rules/search/search-snippet.ts';
@@ -19,6 +20,9 @@ import { listedPost, type ListedPost } from '../posts/post-views.ts';
 
 /** How many matches are ranked: the newest ones. */
 const rankedMatches = 1000;
+
+/** Posts are numbered in the order of their publication, but for those published within so many ms. */
+const numberedWithin = 600_000;
 
 /** Snippets made before other work gets its turn. */
 const snippetsAtOnce = 10;
@@ -178,19 +182,38 @@ function within(query: SearchQuery, { tag, agentId }: Pick<Sought, 'tag' | 'agen
 
 /** The newest posts with a tag that has no word, such as an emoji: the index has none of it. */
 async function newestWithTag(
-  { db }: ReadContext,
-  { tag, agentId, upTo }: { readonly tag: string; readonly agentId: string | null; readonly upTo: number },
+  ctx: ReadContext,
+  { tag, agentId, upTo, after }: Pick<Sought, 'agentId' | 'after'> & { tag: string; upTo: number },
 ): Promise<Match[]> {
-  const tagged = db.selectFrom('post_tags').where('tag', '=', tag);
+  // Or a cursor that says less than there is would be looked for among all posts with the tag.
+  const latest = after === null ? null : await latestOf(ctx, upTo);
+  if (latest === undefined) return [];
+  const tagged = ctx.db.selectFrom('post_tags').where('tag', '=', tag);
   const rows = await (agentId === null ? tagged : tagged.where('post_tags.agent_id', '=', agentId))
     .innerJoin('search_docs', 'search_docs.post_id', 'post_tags.post_id')
     .select(['search_docs.doc', 'search_docs.post_id'])
     .where('search_docs.doc', '<=', upTo)
+    .$if(latest !== null, (row) => row.where('post_tags.published_at', '<=', latest))
     .orderBy('published_at', 'desc')
     .orderBy('post_tags.post_id', 'desc')
     .limit(rankedMatches)
     .execute();
   return rows.map((row) => ({ ...row, score: 0 })).toSorted((a, b) => b.doc - a.doc);
+}
+
+/** When a post up to this number was published at the latest; undefined where there is none. */
+async function latestOf(ctx: ReadContext, upTo: number): Promise<string | undefined> {
+  const last = await ctx.db
+    .selectFrom('search_docs')
+    .innerJoin('posts', 'posts.id', 'search_docs.post_id')
+    .select('posts.published_at')
+    .where('search_docs.doc', '<=', upTo)
+    .orderBy('search_docs.doc', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  if (last === undefined) return undefined;
+  const at = last.published_at === null ? ctx.now() : Date.parse(last.published_at);
+  return timestamp(at + numberedWithin);
 }
 
 async function withTag({ db }: ReadContext, tag: string, matches: readonly Match[]): Promise<Match[]> {
