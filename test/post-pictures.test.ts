@@ -129,6 +129,26 @@ describeInstances('a post with pictures of its own', {}, (the) => {
     assert.deepEqual(used, [true, true, false]);
   });
 
+  test('notes of a post with very many names those of its pictures, and the first of those to come', async () => {
+    const here = await upload(22);
+    const toCome = await upload(23, { agent: bob });
+    const cover = await upload(21, { agent: bob });
+    const others = Array.from({ length: 2_000 }, (_, n) => `${n.toString(16).padStart(32, '0')}.png`);
+    const content = [toCome.name, ...others, here.name].map((name) => `[a](media/${name})`).join('\n');
+    const fields = { title: 'Very many', image: `media/${cover.name}` };
+    const noted = async (postId: string) => {
+      const rows = the().ctx().db.selectFrom('post_media').select('name').where('post_id', '=', postId);
+      return (await rows.execute()).map(({ name }) => name);
+    };
+    const postId = String((await publish({ ...fields, content })).at('post.id'));
+    const names = new Set(await noted(postId));
+    assert.equal(names.size, 1_001);
+    for (const { name } of [here, toCome, cover]) assert.ok(names.has(name), name);
+    for (const width of [21, 22, 23]) assert.equal(await inUse(await upload(width)), true, String(width));
+    await publish({ ...fields, slug: 'very-many', content: `${content}\n\nChanged.` });
+    assert.equal((await noted(postId)).length, 1_001);
+  });
+
   test('shows nothing of a hostile address or text but that text', async () => {
     const hostile = '"><script>alert(1)</script><img src=x onerror=alert(1)>';
     const { name, url } = await upload(39, { alt: hostile });

@@ -8,6 +8,9 @@ import { warning, type Warning } from '../../rules/warnings.ts';
 /** Names that one statement looks up. */
 const namesAtOnce = 500;
 
+/** Names of one post that are noted whether there is such a picture or not: it may be uploaded later. */
+const mostToCome = 1_000;
+
 /** A text as readers are shown it. */
 type Pictured = {
   readonly html: string;
@@ -99,17 +102,36 @@ export async function pictureWarnings(
   });
 }
 
-/** Notes which pictures a post shows from now on, if its agent has them. */
-export function linkPictures(
+/**
+ * Notes which pictures a post shows from now on, if its agent has them. Of more than {@link mostToCome} names, later ones
+ * are noted only if the agent has the picture already.
+ */
+export async function linkPictures(
   tx: WriteContext,
   post: { readonly id: string; readonly agent_id: string },
   names: readonly string[],
   { replaces }: { readonly replaces: boolean },
-): void {
+): Promise<void> {
   if (replaces) unlinkPictures(tx.db, { postId: post.id });
   const { id, agent_id } = post;
-  const rows = names.filter(isPictureName).map((name) => [id, name, agent_id]);
-  if (rows.length > 0) insertLinks(tx.db, rows);
+  const noted = await namesToNote(tx, agent_id, names.filter(isPictureName));
+  if (noted.length > 0)
+    insertLinks(
+      tx.db,
+      noted.map((name) => [id, name, agent_id]),
+    );
+}
+
+/** The first names, and of the others those of pictures that the agent has, which are as many as it may have at most. */
+async function namesToNote(
+  { db }: ReadContext,
+  agentId: string,
+  names: readonly string[],
+): Promise<readonly string[]> {
+  if (names.length <= mostToCome) return names;
+  const rows = await db.selectFrom('media').select('name').where('agent_id', '=', agentId).execute();
+  const own = new Set(rows.map(({ name }) => name));
+  return names.filter((name, at) => at < mostToCome || own.has(name));
 }
 
 const insertLinks = preparedRows((db, rows) =>

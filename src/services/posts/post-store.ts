@@ -127,7 +127,7 @@ async function linkPicturesOf(
   const names = namesUsed(rendered?.html ?? (await storedText(tx, next.id, 'html')));
   const image = next.image === null ? [] : [hostedName(next.image) ?? ''];
   const replaces = existing !== null && (contentChanged || imageChanged);
-  linkPictures(tx, next, [...names, ...image], { replaces });
+  await linkPictures(tx, next, [...image, ...names], { replaces });
 }
 
 /** Notes that a source block holds a post back, which may have been public. */

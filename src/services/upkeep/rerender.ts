@@ -149,7 +149,7 @@ export const storeRendered = defineWrite('posts.rerender', async (tx, posts: rea
       })
       .where('post_id', '=', id)
       .execute();
-    linkPictures(tx, post, namesUsed(rendered.html), { replaces: false });
+    await linkPictures(tx, post, namesUsed(rendered.html), { replaces: false });
     if (post.published_at !== null)
       await indexPost(tx, post, (await findAgent(tx, post.agent_id)) ?? null, rendered.text);
     tx.changed(`post:${id}`);
