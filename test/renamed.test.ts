@@ -55,6 +55,24 @@ describeInstances('posts of an agent with a new name', { variants: ['subdomain']
     assert.deepEqual(await noted(), []);
   });
 
+  test('are looked for among so many a write, with drafts and those in the trash', async (t) => {
+    const agent = await writer();
+    for (let n = 0; n < 130; n++) {
+      const { post } = await agent.client.publish({ title: `Draft ${n}`, content: 'x' });
+      if (n % 2 === 0) await agent.client.deletePost(post.id);
+    }
+    await agent.client.publish({ title: 'Post', content: 'x', status: 'published' });
+    const index = alone(t, the());
+    await agent.client.updateMe({ name: 'After' });
+    const done: string[][] = [];
+    await index(async () => {
+      done.push(await names(agent));
+      return true;
+    });
+    assert.deepEqual(done, [[`before${named}`], ['after'], ['after']]);
+    assert.deepEqual(await noted(), []);
+  });
+
   test('are indexed in turns with those of other agents', async (t) => {
     const agents = [await writer(90_000, 90_000, 90_000, 90_000), await writer(5), await writer(5)];
     const index = alone(t, the());

@@ -8,6 +8,8 @@ import { indexPost } from './post-store.ts';
 /** Posts that one write indexes again, and bytes of their contents, unless one has more: others wait meanwhile. */
 const postsAtOnce = 50;
 const bytesAtOnce = 100_000;
+/** Posts that it looks at for them, those included that were never published and have no entry in the index. */
+const lookedAtOnce = 100;
 
 /**
  * In `meta`, before the id of an agent that has another name since its posts were indexed. The value holds the last post
@@ -71,10 +73,14 @@ export const indexSomeRenamed = defineWrite(
     const noted = await notedOf(tx, agentId);
     // Another process has done the last ones.
     if (noted === undefined) return;
-    const posts = agent ? await nextPosts(tx, agentId, noted && [noted[0], noted[1]]) : [];
+    const looked = agent ? await nextPosts(tx, agentId, noted && [noted[0], noted[1]]) : [];
+    const posts = await withTexts(
+      tx,
+      looked.filter(({ published_at }) => published_at !== null),
+    );
     if (posts.length > 0) await tx.searchIndex.noteReplaced(tx.db);
     for (const { text, ...post } of posts) await indexPost(tx, post, agent ?? null, text);
-    const last = posts.at(-1);
+    const last = looked.at(-1);
     const isAgain = noted?.[2] === true;
     if (last) {
       const done = [last.created_at, last.id] as const;
@@ -88,42 +94,52 @@ export const indexSomeRenamed = defineWrite(
   },
 );
 
-/** The posts to be done next, with their texts. */
+/** The posts to be looked at next, of which one write can index those that were published. */
 async function nextPosts(tx: WriteContext, agentId: string, after: SortKey | null) {
-  const once = tx.db
+  const all = tx.db
     .selectFrom('posts')
-    .select(['id', 'agent_id', 'title', 'tags', 'created_at', 'content_bytes'])
-    .where('agent_id', '=', agentId)
-    .where('published_at', 'is not', null);
-  const first = (posts: typeof once) => inOrder(posts, byAge, after).limit(postsAtOnce).execute();
+    .select(['id', 'agent_id', 'title', 'tags', 'created_at', 'published_at', 'content_bytes'])
+    .where('agent_id', '=', agentId);
+  const first = (posts: typeof all) => inOrder(posts, byAge, after).limit(lookedAtOnce).execute();
   // One by one, since each has an index.
-  const kept = await first(once.where('trashed_at', 'is', null));
-  const trashed = await first(once.where('trashed_at', 'is not', null));
+  const kept = await first(all.where('trashed_at', 'is', null));
+  const trashed = await first(all.where('trashed_at', 'is not', null));
   const posts = [...kept, ...trashed].toSorted((a, b) =>
     a.created_at < b.created_at || (a.created_at === b.created_at && a.id < b.id) ? -1 : 1,
   );
-  const some = posts.slice(0, Math.min(postsAtOnce, howMany(posts)));
-  if (some.length === 0) return [];
-  const bodies = await tx.db
+  const next = posts.slice(0, lookedAtOnce);
+  return next.slice(0, howMany(next));
+}
+
+const byAge = { columns: ['created_at', 'id'], direction: 'asc' } as const;
+
+/** How many of the posts have among them as many published ones as one write may index; one at least. */
+function howMany(
+  posts: readonly { readonly published_at: string | null; readonly content_bytes: number }[],
+): number {
+  let [published, bytes] = [0, 0];
+  const tooMany = posts.findIndex(({ published_at, content_bytes }) => {
+    if (published_at === null) return false;
+    published++;
+    bytes += content_bytes;
+    return published > postsAtOnce || (published > 1 && bytes > bytesAtOnce);
+  });
+  return tooMany === -1 ? posts.length : tooMany;
+}
+
+async function withTexts<Post extends { readonly id: string }>({ db }: ReadContext, posts: readonly Post[]) {
+  if (posts.length === 0) return [];
+  const bodies = await db
     .selectFrom('post_bodies')
     .select(['post_id', 'text'])
     .where(
       'post_id',
       'in',
-      some.map(({ id }) => id),
+      posts.map(({ id }) => id),
     )
     .execute();
   const texts = new Map(bodies.map(({ post_id, text }) => [post_id, text]));
-  return some.map((post) => ({ ...post, text: texts.get(post.id) ?? '' }));
-}
-
-const byAge = { columns: ['created_at', 'id'], direction: 'asc' } as const;
-
-/** How many of the posts have so many bytes together that one write may index them; one at least. */
-function howMany(posts: readonly { readonly content_bytes: number }[]): number {
-  let bytes = 0;
-  const tooMany = posts.findIndex(({ content_bytes }) => (bytes += content_bytes) > bytesAtOnce);
-  return tooMany === -1 ? posts.length : Math.max(1, tooMany);
+  return posts.map((post) => ({ ...post, text: texts.get(post.id) ?? '' }));
 }
 
 /** What is noted of an agent: null before the first post, undefined where nothing is. */
