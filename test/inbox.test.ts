@@ -345,6 +345,21 @@ describeInstances('the inbox', subdomain, (the) => {
     );
   });
 
+  test('has no more events that nobody reads than are kept twice, however many come', async () => {
+    const owners = [await agent(), await agent(), await agent()];
+    const left = async ({ id }: TestAgent, isNumbered: boolean) => {
+      const events = the().ctx().db.selectFrom('inbox').select('id').where('agent_id', '=', id);
+      return (await events.where('seq', isNumbered ? 'is not' : 'is', null).execute()).length;
+    };
+    for (const owner of owners) {
+      await say(bob, (await publish(owner)).id, 'one');
+      await onFixture(settingsOf(the()), copies(owner.id, 3_300));
+    }
+    await expire(the().ctx(), async () => true);
+    for (const owner of owners)
+      assert.deepEqual([await left(owner, true), await left(owner, false)], [1_000, 301]);
+  });
+
   test('keeps the newest 1,000 events for 90 days', async () => {
     const ada = await agent();
     const post = await publish(ada);

@@ -124,9 +124,10 @@ export const numberEvents = defineWrite('inbox.number', async (tx, { agentId }: 
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   const [{ last, seen } = { last: 0, seen: 0 }] = await inboxOf(tx.db, { agentId });
+  // By the time, so that SQLite reads them in the order of their index, and no others.
   const { rows } = await sql<{ seq: number }>`update inbox set seq = ${last} + numbered.n from (
       select id, row_number() over (order by at, id) as n from (
-        select id, at from inbox where agent_id = ${agentId} and seq is null
+        select id, at from inbox where agent_id = ${agentId} and seq is null and at > ''
           order by at, id limit ${sql.lit(mostNumbered)}
       ) as waiting
     ) as numbered where inbox.id = numbered.id and inbox.seq is null returning inbox.seq as seq`.execute(

@@ -22,8 +22,8 @@ const revisionsAtOnce = 100;
 const eventsAtOnce = 500;
 const eventsKeptFor = 90 * 24 * 3_600_000;
 
-/** Agents whose unread events are counted at once. */
-const agentsAtOnce = 100;
+/** Unread events that one query counts, of one agent or several: more than an agent keeps. */
+const eventsCounted = 2 * mostKept;
 
 /**
  * Ends suspensions and probations, and deletes what has been stored for as long as the settings say. Any number of processes may do
@@ -78,36 +78,67 @@ async function purge(ctx: Context, between: Between): Promise<void> {
   }
 }
 
-/** Bounds the inboxes that nobody reads: numbering events drops those beyond the newest. */
+/** Bounds the inboxes that nobody reads: numbering events drops those beyond the newest. One that fails holds up no other. */
 async function dropUnread(ctx: Context, between: Between): Promise<void> {
   const failures: Failures = new Map();
   let goesOn = true;
-  for (let waiting = await waitingEvents(ctx, ''); waiting.length > 0 && goesOn;) {
-    for (const { id: agentId, events } of waiting) {
-      if (events <= mostKept || !goesOn) continue;
-      const write = ctx.engine.write(numberEvents, { agentId });
-      await write.catch((error: unknown) => failures.set(agentId, error));
-      goesOn = await between();
+  for (let after: string | null = ''; after !== null && goesOn;) {
+    const { full, next }: Counted = await countWaiting(ctx, after);
+    goesOn = await between();
+    for (const agentId of full) {
+      for (let more = goesOn; more;) {
+        const write = ctx.engine.write(numberEvents, { agentId });
+        await write.catch((error: unknown) => failures.set(agentId, error));
+        goesOn = await between();
+        more = goesOn && !failures.has(agentId) && (await isFull(ctx, agentId));
+      }
     }
-    goesOn &&= await between();
-    if (goesOn) waiting = await waitingEvents(ctx, waiting.at(-1)?.id ?? '');
+    after = next;
   }
   throwFirst(failures);
 }
 
-type Waiting = { readonly id: string; readonly events: number };
+/** Agents that have more events without a number than are kept, and after which agent to go on; null at the end. */
+type Counted = { readonly full: readonly string[]; readonly next: string | null };
 
-/** How many events without a number some agents have, in the order of ids. */
-async function waitingEvents({ db }: ReadContext, after: string): Promise<Waiting[]> {
-  return db
+/** Counts the events without a number of some agents, in the order of ids. */
+async function countWaiting({ db }: ReadContext, after: string): Promise<Counted> {
+  const some = db
     .selectFrom('inbox')
-    .select((row) => ['agent_id as id', row.fn.countAll<number>().as('events')])
+    .select('agent_id')
     .where('seq', 'is', null)
     .where('agent_id', '>', after)
+    // As their index has them: SQLite reads those with a number too for less.
+    .orderBy('agent_id')
+    .orderBy('at')
+    .orderBy('id')
+    .limit(sql.lit(eventsCounted));
+  const agents = await db
+    .selectFrom(some.as('some'))
+    .select((row) => ['agent_id as id', row.fn.countAll<number>().as('events')])
     .groupBy('agent_id')
     .orderBy('agent_id')
-    .limit(agentsAtOnce)
     .execute();
+  const isLast = agents.reduce((sum, { events }) => sum + events, 0) < eventsCounted;
+  // The last one may have more, and is counted again unless it is the only one.
+  const whole = isLast || agents.length === 1 ? agents : agents.slice(0, -1);
+  return {
+    full: whole.filter(({ events }) => events > mostKept).map(({ id }) => id),
+    next: isLast ? null : (whole.at(-1)?.id ?? null),
+  };
+}
+
+/** Whether an agent has more events without a number than are kept. */
+async function isFull({ db }: ReadContext, agentId: string): Promise<boolean> {
+  const next = await db
+    .selectFrom('inbox')
+    .select('id')
+    .where('agent_id', '=', agentId)
+    .where('seq', 'is', null)
+    .limit(1)
+    .offset(sql.lit(mostKept))
+    .executeTakeFirst();
+  return next !== undefined;
 }
 
 /** Deletes revisions that were replaced too long ago. Returns whether there may be more. */
