@@ -12,6 +12,7 @@ import { openContext, type OpenContext } from '../src/process/open-context.ts';
 import { sha256 } from '../src/rules/secrets.ts';
 import { recover, regenerateKey, verifyAgent } from '../src/services/agents/api-keys.ts';
 import { register } from '../src/services/agents/registration.ts';
+import { deleteAgent, undoDeletion } from '../src/services/agents/self-deletion.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
 import { listRefused } from '../src/services/trust/suppression.ts';
@@ -429,6 +430,23 @@ describe('the outbox worker', () => {
     assert.ok(mail.email.text?.includes(apiKey));
     await row((found) => found.delivered_at !== null);
     assert.equal(smtp.messages.length, 1);
+  });
+
+  test('keeps no row of a message that another replaced before it left, and that no cap counts', async (t) => {
+    const { ctx, rows } = await setUp(t);
+    const { agent } = await registered(ctx, 'ada');
+    let { apiKey } = await ctx.engine.write(verifyByOperator, { slug: 'ada' });
+    const { id: agentId } = agent;
+    for (let n = 0; n < 3; n++)
+      ({ apiKey } = await ctx.engine.write(regenerateKey, { agentId, keyHash: sha256(apiKey) }));
+    for (let n = 0; n < 3; n++) {
+      await ctx.engine.write(deleteAgent, { agentId, confirm: undefined });
+      await ctx.engine.write(undoDeletion, { agentId });
+    }
+    const left = (await rows()).map(
+      ({ kind, cancelled_at }) => `${kind}${cancelled_at === null ? '' : ', cancelled'}`,
+    );
+    assert.deepEqual(left.toSorted(), ['key-replaced', 'verification, cancelled']);
   });
 
   test('gives a message back at close that the server has not taken in time', async (t) => {

@@ -137,19 +137,33 @@ function routeOf({ config: { mail } }: WriteContext): 'smtp' | 'folder' {
   return mail.smtpUrl === null ? 'folder' : 'smtp';
 }
 
-/** Cancels undelivered messages of these kinds to an agent: what they say is no longer true. */
+/**
+ * Cancels undelivered messages of these kinds to an agent: what they say is no longer true. Those that the caps count keep
+ * their rows; nobody needs the others, of which an agent can make any number.
+ */
 export async function cancelMail(
   tx: WriteContext,
   agentId: string,
   kinds: readonly MailKind[],
 ): Promise<void> {
-  await tx.db
-    .updateTable('outbox')
-    .set({ cancelled_at: timestamp(tx.now()), due_at: null, sealed: null, lease_owner: null })
-    .where('agent_id', '=', agentId)
-    .where('due_at', 'is not', null)
-    .where('kind', 'in', kinds)
-    .execute();
+  const { counted = [], others = [] } = Object.groupBy(kinds, (kind) =>
+    messages[kind].capped ? 'counted' : 'others',
+  );
+  if (counted.length > 0)
+    await tx.db
+      .updateTable('outbox')
+      .set({ cancelled_at: timestamp(tx.now()), due_at: null, sealed: null, lease_owner: null })
+      .where('agent_id', '=', agentId)
+      .where('due_at', 'is not', null)
+      .where('kind', 'in', counted)
+      .execute();
+  if (others.length > 0)
+    await tx.db
+      .deleteFrom('outbox')
+      .where('agent_id', '=', agentId)
+      .where('due_at', 'is not', null)
+      .where('kind', 'in', others)
+      .execute();
 }
 
 /** Cancels what waits for an agent that is erased, and no longer tells whom the rest was sent to. */

@@ -15,6 +15,7 @@ import { allowsCertificate } from '../../src/services/agents/certificates.ts';
 import { settleCommunity } from '../../src/services/community/settle.ts';
 import { listReports } from '../../src/services/operators/report-lists.ts';
 import { publishDue } from '../../src/services/publication/due.ts';
+import { expire } from '../../src/services/upkeep/expiry.ts';
 import { endProbations } from '../../src/services/trust/probation.ts';
 import { eraseDue } from '../../src/services/agents/self-deletion.ts';
 import { indexRenamed } from '../../src/services/posts/renamed.ts';
@@ -24,6 +25,7 @@ import { writes } from '../../src/services/writes.ts';
 import { countCall } from '../../src/services/limits/rate-window.ts';
 import { blogOrderNames } from '../../src/rules/orders.ts';
 import { startInstance, type Instance, type TestAgent } from '../support/instance.ts';
+import { onFixture, settingsOf } from '../support/fixtures.ts';
 import { openSqlite } from '../support/sqlite-file.ts';
 
 /** Small whatever the service holds: a row for each process, fact, or shard of a counter. */
@@ -304,6 +306,127 @@ function isOfTag(text: string): boolean {
   return text.startsWith('select') && text.includes('from "post_tags" inner join "search_docs"');
 }
 
+/** Queries about what an agent can make any number of, and how SQLite finds their rows. */
+const repeated: readonly (readonly [RegExp, string])[] = [
+  [/^(?:update|delete from) "outbox".* where "agent_id" = /, 'outbox_undelivered (agent_id=? AND kind=?)'],
+  [/ from "outbox" where "mailbox" = /, 'outbox_mailbox (mailbox=? AND kind=? AND created_at>?'],
+  [/ from "inbox" where .*"kind" = 'key'/, 'inbox_unread_key ('],
+  [/^update inbox set seq = /, 'inbox_unnumbered (agent_id=? AND at>?)'],
+  [/ from "inbox" where "seq" is null and "agent_id" > /, 'inbox_unnumbered (agent_id>?)'],
+];
+
+test('mail and events are found among all that an agent made (sqlite)', { timeout: 100_000 }, async () => {
+  const mocked = mock.method(DatabaseSync.prototype, 'prepare');
+  const instance = await startInstance({ engine: 'sqlite', env: manyCalls });
+  const file = join(instance.dataDir, 'masthead.db');
+  const database = openSqlite(file, { readOnly: true });
+  let closeWriter: () => Promise<void> = async () => undefined;
+  try {
+    const ada = await busyAgent(instance);
+    closeWriter = writeHere(instance.ctx().engine, file, instance);
+    await repeat(instance, ada);
+    const texts = [...new Set(mocked.mock.calls.map((call) => call.arguments[0]))];
+    mocked.mock.restore();
+    for (const [which, how] of repeated) {
+      const asked = texts.filter((text) => which.test(text));
+      assert.ok(asked.length > 0, `nothing was asked like ${which.source}`);
+      for (const text of asked) {
+        const plan = database.prepare(`explain query plan ${text}`).all();
+        const lines = plan.map(({ detail }) => String(detail)).join('\n');
+        assert.ok(lines.includes(how), `${lines}\n    ${text}`);
+        assert.doesNotMatch(lines, /TEMP B-TREE FOR (?:ORDER|LAST)/, text);
+      }
+    }
+  } finally {
+    mocked.mock.restore();
+    database.close();
+    await closeWriter();
+    await instance.close();
+  }
+});
+
+test('mail and events are found among all that an agent made (postgres)', { timeout: 100_000 }, async () => {
+  const instance = await startInstance({ engine: 'postgres', env: manyCalls });
+  const { database } = instance.ctx().config;
+  assert.equal(database.engine, 'postgres');
+  const client = new Client({ connectionString: database.urls[0] });
+  const mocked = mock.method(Session.prototype, 'executeQuery');
+  try {
+    await client.connect();
+    const ada = await busyAgent(instance);
+    await repeat(instance, ada);
+    await client.query('delete from inbox');
+    await haveUnread(instance, ada.id, 2);
+    const queries = new Map(
+      mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
+    );
+    mocked.mock.restore();
+    await client.query('analyze inbox, outbox');
+    // The tables are small here, so that a join with 1,000 rows would read all of one.
+    await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off');
+    const faults: string[] = [];
+    for (const [which] of repeated) {
+      const asked = [...queries].filter(([text]) => which.test(text));
+      assert.ok(asked.length > 0, `nothing was asked like ${which.source}`);
+      for (const [text, values] of asked) {
+        await client.query('begin');
+        const { rows } = await client.query({
+          text: `explain (analyze, format json) ${text}`,
+          values: values.map(asSent),
+        });
+        await client.query('rollback');
+        const read = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
+        if (read > manyOfAgent / 2) faults.push(`${read} rows read\n    ${text}`);
+      }
+    }
+    assert.deepEqual(faults, []);
+  } finally {
+    mocked.mock.restore();
+    await client.end();
+    await instance.close();
+  }
+});
+
+/** More than any query of an agent's mail and events may read twice. */
+const manyOfAgent = 6_000;
+const numbers = `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${manyOfAgent})`;
+
+/** With `which` told from others: events that an agent has not read. */
+async function haveUnread(instance: Instance, agentId: string, which: number): Promise<void> {
+  const at = new Date(instance.clock.now()).toISOString();
+  const id = `'00000000-0000-7000-8000-${which}' || cast(10000000000 + n as text)`;
+  await onFixture(
+    settingsOf(instance),
+    `${numbers} insert into inbox (id, agent_id, kind, at) select ${id}, '${agentId}', 'comment', '${at}' from numbers`,
+  );
+}
+
+/** An agent that has had much mail, and has read none of its events. */
+async function busyAgent(instance: Instance): Promise<TestAgent> {
+  const ada = await instance.agent('Ada');
+  await instance.call('POST', '/api/recover', { body: { email: ada.email } });
+  await instance.mails();
+  await onFixture(
+    settingsOf(instance),
+    `${numbers} insert into outbox (id, agent_id, mailbox, kind, created_at, delivered_at, route)
+      select 'd' || n, agent_id, mailbox, 'key-replaced', created_at, created_at, 'folder' from outbox, numbers
+      where agent_id = '${ada.id}' and kind = 'recovery'`,
+  );
+  await haveUnread(instance, ada.id, 1);
+  return ada;
+}
+
+/** It does again what makes more, and reads its inbox after housekeeping has bounded that. */
+async function repeat(instance: Instance, { key, email }: TestAgent): Promise<void> {
+  await instance.call('POST', '/api/recover', { body: { email } });
+  await instance.mails();
+  const replaced = await instance.call('POST', '/api/regenerate-key', { key });
+  assert.equal(replaced.status, 200, replaced.text);
+  await expire(instance.ctx(), async () => true);
+  const found = await instance.call('GET', '/api/me/inbox', { key: String(replaced.at('apiKey')) });
+  assert.equal(found.status, 200, found.text);
+}
+
 /** The tables that have {@link manyRows}. */
 const large = / on (?:agents|posts|votes|reports|audit|rate_calls)$/;
 /** What begins with what there is little of, and not with all agents, also where nothing is known of the tables. */
@@ -340,15 +463,18 @@ function isPage(text: string): boolean {
 
 type Plan = {
   'Node Type': string;
+  'Rows Removed by Filter'?: number;
   'Relation Name'?: string;
   'Actual Rows'?: number;
   'Actual Loops'?: number;
   Plans?: Plan[];
 };
 
-/** Rows that the parts of a plan gave, or how often they were asked. */
-function rowsRead({ 'Actual Rows': rows = 0, 'Actual Loops': loops = 0, Plans = [] }: Plan): number {
-  return Math.max(loops, rows * loops, ...Plans.map(rowsRead));
+/** Rows that the parts of a plan gave, or passed over, or how often they were asked. */
+function rowsRead(plan: Plan): number {
+  const { 'Actual Rows': rows = 0, 'Actual Loops': loops = 0, Plans = [] } = plan;
+  const { 'Rows Removed by Filter': passed = 0 } = plan;
+  return Math.max(loops, (rows + passed) * loops, ...Plans.map(rowsRead));
 }
 
 function postgresFaults(plan: Plan, text: string): string[] {

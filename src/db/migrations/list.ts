@@ -41,6 +41,7 @@ import { promisedErasure } from './0040-promised-erasure.ts';
 import { listingInParts } from './0041-listing-in-parts.ts';
 import { furtherPositions } from './0042-further-positions.ts';
 import { commentsInParts } from './0043-comments-in-parts.ts';
+import { unreadAndUndelivered } from './0044-unread-and-undelivered.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -88,4 +89,5 @@ export const migrations: readonly Migration[] = [
   listingInParts,
   furtherPositions,
   commentsInParts,
+  unreadAndUndelivered,
 ];

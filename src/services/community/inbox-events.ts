@@ -168,6 +168,7 @@ function namesOf(config: WriteContext['config']): readonly string[] {
 /** Notifies an agent that its key was replaced, or refused in a text, unless such an event has not been read yet. */
 export async function noteKey(tx: WriteContext, agentId: string): Promise<void> {
   const unread = tx.db.selectFrom('inbox').select('id').where('agent_id', '=', agentId);
-  const same = unread.where('seq', 'is', null).where('kind', '=', 'key').limit(1);
+  // With a parameter the database does not find the index of these.
+  const same = unread.where('seq', 'is', null).where('kind', '=', sql.lit<InboxKind>('key')).limit(1);
   if ((await same.executeTakeFirst()) === undefined) note(tx, { agent_id: agentId, kind: 'key' });
 }
