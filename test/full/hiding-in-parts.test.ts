@@ -31,6 +31,7 @@ import { eraseTrash, eraseTrashPart, purgeTrash } from '../../src/services/trash
 import { restorePost } from '../../src/services/trash/trash.ts';
 import { moderateComment } from '../../src/services/trust/held-comments.ts';
 import { findWrongCounts } from '../../src/services/upkeep/doctor.ts';
+import { onFixture, type FixtureSettings } from '../support/fixtures.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
 const allOfThem = 330;
@@ -44,11 +45,13 @@ for (const engine of ['sqlite', 'postgres']) {
   describe(`an agent with more posts than one write changes (${engine})`, () => {
     let ctx: Awaited<ReturnType<typeof openContext>>;
     let dataDir: string;
+    let settings: FixtureSettings;
     before(async () => {
       dataDir = await mkdtemp(join(tmpdir(), 'masthead-parts-'));
       const onPostgres = async () => ({ DATABASE_URL: await (await sharedPostgres()).createDatabase() });
-      const env = { DATA_DIR: dataDir, SECRET: 's'.repeat(32), LIMIT_PUBLISH: '0' };
-      const config = loadConfig({ ...env, ...(engine === 'postgres' ? await onPostgres() : {}) });
+      const env = { SECRET: 's'.repeat(32), LIMIT_PUBLISH: '0' };
+      settings = { DATA_DIR: dataDir, ...(engine === 'postgres' ? await onPostgres() : {}) };
+      const config = loadConfig({ ...env, ...settings });
       ctx = await openContext(config, { existing: false, log: createLog('silent') });
     });
     after(async () => {
@@ -371,6 +374,23 @@ for (const engine of ['sqlite', 'postgres']) {
       });
       assert.equal(await eraseTrash(ctx, { agentId: agent.id }), 2);
       await countsAreRight();
+    });
+
+    test('is erased in parts also where it had much mail', async () => {
+      const agent = await verified('mailed');
+      const mail = ctx.db.selectFrom('outbox').select('id').where('agent_id', '=', agent.id);
+      await onFixture(
+        settings,
+        `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 1050)
+          insert into outbox (id, agent_id, mailbox, kind, created_at, delivered_at, route)
+          select 'm' || n, id, '', 'key-replaced', created_at, created_at, 'smtp' from agents, numbers
+          where id = '${agent.id}'`,
+      );
+      const all = (await mail.execute()).length;
+      await ctx.engine.write(deleteAgent, { agentId: agent.id, confirm: 'mailed' });
+      assert.deepEqual([(await mail.execute()).length, await isThere(agent)], [all - 1_000, true]);
+      await finishErasing(ctx, agent.id);
+      assert.deepEqual([await mail.execute(), await isThere(agent)], [[], false]);
     });
 
     test('is erased in parts also where it was hidden before', async () => {

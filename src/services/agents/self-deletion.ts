@@ -22,7 +22,7 @@ const day = 24 * 3_600_000;
 /** `erase_at` of an agent that is being erased, which nothing undoes. */
 export const beingErased = timestamp(0);
 
-/** Votes and former addresses that one write erases. */
+/** Votes, former addresses and messages that one write erases. */
 const rowsAtOnce = 1_000;
 
 type SelfDeletion = { readonly agentId: string; readonly confirm: string | undefined };
@@ -193,11 +193,15 @@ async function erasePostsOf(tx: WriteContext, { id: agentId }: AgentRow): Promis
   return first.length < posts.length || posts.length === erasedAtOnce;
 }
 
-/** Erases votes, which are in no count any more, and addresses of deleted posts. Returns whether there are more. */
+/**
+ * Erases votes, which are in no count any more, addresses of deleted posts, and mail; a message that is being sent at this
+ * moment still arrives. Returns whether there are more.
+ */
 async function eraseRows({ db }: WriteContext, { id: agentId }: AgentRow): Promise<boolean> {
   for (const [table, key] of [
     ['votes', 'post_id'],
     ['former_slugs', 'slug'],
+    ['outbox', 'id'],
   ] as const) {
     const own = sql`from ${sql.table(table)} where agent_id = ${agentId}`;
     const some = sql`select ${sql.ref(key)} ${own} limit ${sql.lit(rowsAtOnce)}`;
@@ -212,8 +216,6 @@ async function eraseRest(tx: WriteContext, agent: AgentRow): Promise<void> {
   await forgetReporter(tx, agentId);
   await orphanPicturesOf(tx, agentId);
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
-  // A message that is being sent at this moment still arrives.
-  await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
   if (agent.slug && agent.verified_at) {
     await tx.db
       .insertInto('retired_slugs')
