@@ -60,6 +60,14 @@ test('every query of the service finds its rows by an index (sqlite)', { timeout
         if (fault !== null) faults.push(`${fault}\n    ${text}`);
       }
     }
+    for (const [which, how] of fromIndexes) {
+      const meant = asked.filter((text) => which.test(text));
+      assert.ok(meant.length > 0, String(which));
+      for (const text of meant) {
+        const plan = database.prepare(`explain query plan ${text}`).all();
+        if (!plan.some(({ detail }) => String(detail).includes(how))) faults.push(`not ${how}\n    ${text}`);
+      }
+    }
     assert.deepEqual(faults, []);
   } finally {
     mocked.mock.restore();
@@ -68,6 +76,19 @@ test('every query of the service finds its rows by an index (sqlite)', { timeout
     await instance.close();
   }
 });
+
+const alike = /^select.*"content_hash" = .*"title_hash" = /s;
+const byTrashedSlug = /^select.*"trashed_slug" = /s;
+
+/** What reads no post of the trash in vain. */
+const fromIndexes = [
+  [alike, 'posts USING INDEX posts_kept_content (agent_id=? AND content_hash=?)'],
+  [alike, 'posts USING INDEX posts_kept_title (agent_id=? AND title_hash=?)'],
+  [
+    byTrashedSlug,
+    'posts USING COVERING INDEX posts_trashed_slugs (agent_id=? AND trashed_slug=? AND trashed_at>?)',
+  ],
+] as const;
 
 function sqliteFault(detail: string, text: string): string | null {
   const [, table = '', how = ''] = /^SCAN (\S+)(.*)/.exec(detail) ?? [];
@@ -427,6 +448,59 @@ async function repeat(instance: Instance, { key, email }: TestAgent): Promise<vo
   assert.equal(found.status, 200, found.text);
 }
 
+test('what is looked up passes over no post of the trash', { timeout: 100_000 }, async () => {
+  const instance = await startInstance({ engine: 'postgres', env: manyCalls });
+  const { database } = instance.ctx().config;
+  assert.equal(database.engine, 'postgres');
+  const client = new Client({ connectionString: database.urls[0] });
+  const mocked = mock.method(Session.prototype, 'executeQuery');
+  const sent = mock.method(Session.prototype, 'send');
+  try {
+    await client.connect();
+    const { key } = await instance.agent('Ada');
+    const body = { title: 'The same', content: 'The same.' };
+    const first = await instance.call('POST', '/api/publish', { key, body });
+    await instance.call('DELETE', `/api/posts/${String(first.at('post.id'))}`, { key });
+    await client.query(manyTrashed);
+    await client.query('set enable_seqscan = off');
+    await instance.call('POST', '/api/publish', { key, body });
+    const looked = await instance.call('GET', '/api/posts/lookup?agent=ada&slug=trashed', { key });
+    assert.equal(looked.at('deleted'), true, looked.text);
+    const queries = new Map([
+      ...mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
+      ...sent.mock.calls.map(({ arguments: [text, values = []] }) => [text, values] as const),
+    ]);
+    mocked.mock.restore();
+    sent.mock.restore();
+    for (const which of [alike, byTrashedSlug]) {
+      const [text, values] = [...queries].find(([each]) => which.test(each)) ?? [];
+      assert.ok(text && values, String(which));
+      const { rows } = await client.query({
+        text: `explain (analyze, format json) ${text}`,
+        values: values.map(asSent),
+      });
+      const { Plan } = rows[0]['QUERY PLAN'][0];
+      assert.ok(
+        rowsRead(Plan) < 10 && rowsPassedOver(Plan) < 10,
+        JSON.stringify(rows[0]['QUERY PLAN'], null, 1),
+      );
+    }
+  } finally {
+    mocked.mock.restore();
+    sent.mock.restore();
+    await client.end();
+    await instance.close();
+  }
+});
+
+/** A thousand copies of the post in the trash, of which one had another slug. */
+const manyTrashed = `
+  create temp table copies as select * from posts;
+  insert into posts select (jsonb_populate_record(copies, jsonb_build_object(
+      'id', '-' || n, 'slug', '~' || n, 'trashed_slug', case n when 1 then 'trashed' else 'other' end))).*
+    from copies, generate_series(1, 1000) as n;
+`;
+
 /** The tables that have {@link manyRows}. */
 const large = / on (?:agents|posts|votes|reports|audit|rate_calls)$/;
 /** What begins with what there is little of, and not with all agents, also where nothing is known of the tables. */
@@ -467,6 +541,7 @@ type Plan = {
   'Relation Name'?: string;
   'Actual Rows'?: number;
   'Actual Loops'?: number;
+  'Rows Removed by Filter'?: number;
   Plans?: Plan[];
 };
 
@@ -475,6 +550,12 @@ function rowsRead(plan: Plan): number {
   const { 'Actual Rows': rows = 0, 'Actual Loops': loops = 0, Plans = [] } = plan;
   const { 'Rows Removed by Filter': passed = 0 } = plan;
   return Math.max(loops, (rows + passed) * loops, ...Plans.map(rowsRead));
+}
+
+/** Rows that the parts of a plan read and did not give. */
+function rowsPassedOver(plan: Plan): number {
+  const passed = (plan['Rows Removed by Filter'] ?? 0) * (plan['Actual Loops'] ?? 0);
+  return passed + (plan.Plans ?? []).reduce((sum, part) => sum + rowsPassedOver(part), 0);
 }
 
 function postgresFaults(plan: Plan, text: string): string[] {

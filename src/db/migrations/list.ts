@@ -42,6 +42,7 @@ import { listingInParts } from './0041-listing-in-parts.ts';
 import { furtherPositions } from './0042-further-positions.ts';
 import { commentsInParts } from './0043-comments-in-parts.ts';
 import { unreadAndUndelivered } from './0044-unread-and-undelivered.ts';
+import { fewerRows } from './0045-fewer-rows.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -90,4 +91,5 @@ export const migrations: readonly Migration[] = [
   furtherPositions,
   commentsInParts,
   unreadAndUndelivered,
+  fewerRows,
 ];

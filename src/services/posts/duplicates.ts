@@ -87,7 +87,8 @@ export function postsAlike(db: Kysely<Tables>, agentId: string, { content, title
           .selectAll()
           .where('agent_id', '=', agentId)
           .where(column, '=', hash)
-          .$if(same !== 'hidden', (kept) => kept.where('status', 'in', ['draft', 'published']))
+          // As the indexes have it, which walk no posts of the trash.
+          .$if(same !== 'hidden', (kept) => kept.where('trashed_at', 'is', null))
           .$if(same === 'hidden', (hidden) => hidden.where('moderation', '=', sql.lit('hidden')))
           .orderBy('id')
           .limit(1)
