@@ -79,8 +79,8 @@ async function openReports({ db }: Context): Promise<Waiting> {
   const row = await db
     .selectFrom('reports')
     .select((select) => [select.fn.countAll().as('count'), select.fn.min('created_at').as('oldest')])
-    // As the index of open ones has them, and found by what that begins with.
-    .where(sql<boolean>`state = 'open' and target_id > ''`)
+    // As the index of those that wait has them: a row may have a long snapshot before what is asked.
+    .where(sql<boolean>`state = 'open' and created_at > ''`)
     .executeTakeFirstOrThrow();
   return { count: Number(row.count), oldest: row.oldest };
 }
