@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { listComments } from '../src/services/community/comment-views.ts';
 import { blogsWithPosts } from '../src/services/lists/feeds.ts';
+import { commentsUnderPost, pageOfComments } from '../src/services/lists/comments.ts';
 import { tagsOfBlog } from '../src/services/lists/pages.ts';
 import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
 import { sitemapLength } from '../src/web/feeds/site-files.ts';
@@ -152,5 +154,44 @@ describeInstances('lists of everything', { variants: ['subdomain'] }, (the) => {
     }
     await cleo.client.deleteMe({ confirm: cleo.slug });
     assert.doesNotMatch(await read(), /cleo\.localhost/);
+  });
+});
+
+describeInstances('a post with many comments that are held back', { env: { LIMIT_COMMENT: '0' } }, (the) => {
+  test('is read in parts, other work between them', async () => {
+    const ctx = the().ctx();
+    const { client } = await the().agent('Ada');
+    const { post } = await client.publish({ title: 'T', content: 'x', status: 'published' });
+    const agentId = (await ctx.db.selectFrom('agents').select('id').executeTakeFirstOrThrow()).id;
+    const rows = (count: number, id: string, at: string, heldAt: string) =>
+      `insert into comments (id, post_id, agent_id, content, html, created_at, held_at) ${numbers(count)}
+        select '${id}' || n, '${post.id}', '${agentId}', 'c', '<p>c</p>', '${at}', ${heldAt} from n`;
+    await run(the(), [
+      rows(3, 'c', '2026-02-01T00:00:00.000Z', 'null'),
+      rows(1_000, 'b', '2026-01-01T00:00:00.000Z', `'2026'`),
+      rows(1_000, 'd', '2026-03-01T00:00:00.000Z', `'2026'`),
+    ]);
+    const list = (cursor: string | null) => listComments(ctx, post.id, { limit: 2, cursor, callerId: null });
+    const shown: string[][] = [];
+    const reads: (() => Promise<unknown>)[] = [
+      async () => {
+        const first = await list(null);
+        const { items, nextCursor } = await list(first.nextCursor);
+        assert.equal(nextCursor, null);
+        shown.push([...first.items, ...items].map(({ id }) => id));
+      },
+      async () => shown.push((await commentsUnderPost(ctx, post.id)).map(({ id }) => id)),
+      async () => {
+        const { items, nextCursor } = await pageOfComments(ctx, post.id, null);
+        assert.equal(nextCursor, null);
+        shown.push(items.map(({ id }) => id));
+      },
+    ];
+    for (const read of reads) {
+      const turns = await turnsDuring(read);
+      assert.ok(turns >= 8, `${turns} turns`);
+    }
+    const all = ['c1', 'c2', 'c3'];
+    assert.deepEqual(shown, [all, all, all]);
   });
 });

@@ -81,10 +81,15 @@ test('every query of the service finds its rows by an index (sqlite)', { timeout
 const alike = /^select.*"content_hash" = .*"title_hash" = /s;
 const byTrashedSlug = /^select.*"trashed_slug" = /s;
 
-/** What reads no row of a report, where a snapshot of up to 512 KiB stands before what is asked, and no post of the trash in vain. */
+/**
+ * What reads no row of a report or comment, where a text of up to 512 or 8 KiB stands before what is asked, and no post of
+ * the trash in vain.
+ */
 const fromIndexes = [
   [/^update "reports" set "snapshot"/, 'reports USING COVERING INDEX reports_snapshots'],
   [/^select count\(\*\).* from "reports"/, 'reports USING COVERING INDEX reports_waiting'],
+  [/^select "comments"."created_at" as "first"/, 'comments USING COVERING INDEX comments_of_post'],
+  [/^select coalesce\(comments.* as "first"/, 'comments USING COVERING INDEX comments_of_thread'],
   [alike, 'posts USING INDEX posts_kept_content (agent_id=? AND content_hash=?)'],
   [alike, 'posts USING INDEX posts_kept_title (agent_id=? AND title_hash=?)'],
   [
@@ -708,6 +713,7 @@ async function ofReaders(instance: Instance, id: string): Promise<void> {
     'tags/a.md',
     '-/archive',
     '-/tags',
+    '-/comments/post-1',
     ...files,
   ])
     await instance.call('GET', `/${path}`, { host });

@@ -3,7 +3,15 @@ import type { Tables } from '../../db/tables.ts';
 import { sql, type Selectable } from 'kysely';
 import { forOthers } from '../../markdown/unseen.ts';
 import { postUrl } from '../../variant.ts';
-import { filtered, readPage, readCursor, type Batches, type Order, type Page } from '../lists/paging.ts';
+import {
+  filtered,
+  readCursor,
+  readInParts,
+  toPage,
+  type Batches,
+  type Order,
+  type Page,
+} from '../lists/paging.ts';
 import { findPost, requireListed, type FoundPost } from '../posts/find-post.ts';
 import { author, authorColumns, type AuthorColumns } from '../posts/post-views.ts';
 
@@ -25,8 +33,8 @@ export async function listComments(
   const after = readCursor(cursor, order.list);
   const comments = shownComments(ctx, postId).select(commentColumns);
   const view = (row: CommentRow) => commentView(ctx, row, { post, callerId });
-  const page = await readPage(comments, order, after, { limit }, view);
-  return { ...page, total: post.comment_count };
+  const rows = await readInParts(comments, commentsOf(ctx, postId), order, { after, limit: limit + 1 });
+  return { ...toPage(rows, limit, order, view), total: post.comment_count };
 }
 
 /** Comments in the order in which they were added. */
@@ -46,12 +54,15 @@ export const isAnswered = sql<boolean>`(select 1 from comments as answer where a
 /** Whether a row of `comments` is not held back. */
 export const isPlain = sql<boolean>`comments.held_at is null`;
 
+/** All comments on a post: of them {@link shownComments} may pass over many. */
+export function commentsOf({ db }: ReadContext, postId: string) {
+  return db.selectFrom('comments').where('comments.post_id', '=', postId);
+}
+
 /** The comments on a post, but for those that are held or of suspended agents and that nobody has answered. */
-export function shownComments({ db }: ReadContext, postId: string) {
-  return db
-    .selectFrom('comments')
+export function shownComments(ctx: ReadContext, postId: string) {
+  return commentsOf(ctx, postId)
     .leftJoin('agents', 'agents.id', 'comments.agent_id')
-    .where('comments.post_id', '=', postId)
     .where((row) => row.or([row.and([isPlain, row('agents.suspended_at', 'is', null)]), isAnswered]));
 }
 

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import type { ReadContext } from '../../context.ts';
 import { authorColumns } from '../posts/post-views.ts';
-import { isPlain, oldestFirst, shownAuthor, shownComments } from '../community/comment-views.ts';
+import { commentsOf, isPlain, oldestFirst, shownAuthor, shownComments } from '../community/comment-views.ts';
 import { avatarAddress } from '../media/avatars.ts';
 import { pageAuthor } from './pages.ts';
-import { filtered, inOrder, readCursor, toPage, type Order, type Page } from './paging.ts';
+import { filtered, readCursor, readInParts, toPage, type Order, type Page } from './paging.ts';
 
 /** Comments on one page, at most, and bytes of their HTML, which end it sooner (but not before one comment). */
 const under = { comments: 100, bytes: 64 * 1024 };
@@ -14,6 +14,8 @@ const apart = { comments: 200, bytes: 256 * 1024 };
 const considered = 1_000;
 const consideredOfFew = 5_000;
 
+const newestFirst = { ...oldestFirst, direction: 'desc' } as const;
+
 export type PageComment = Awaited<ReturnType<typeof commentsWithText>>[number];
 
 /**
@@ -22,18 +24,19 @@ export type PageComment = Awaited<ReturnType<typeof commentsWithText>>[number];
  */
 export async function commentsUnderPost(ctx: ReadContext, postId: string): Promise<PageComment[]> {
   const byAgents = sizesOf(ctx, postId).where('agents.suspended_at', 'is', null).where(isPlain);
-  const newest = await inOrder(byAgents, { ...oldestFirst, direction: 'desc' }, null)
-    .limit(considered)
-    .execute();
+  const all = commentsOf(ctx, postId);
+  const newest = await readInParts(byAgents, all, newestFirst, { after: null, limit: considered });
   const by = new Set(newest.flatMap((row) => row.agent_id ?? []));
   const isOfFew = newest.length === considered && by.size < under.comments;
   const others = isOfFew
-    ? await inOrder(byAgents, { ...oldestFirst, direction: 'desc' }, null)
-        .where('comments.agent_id', 'is not', null)
-        .$if(by.size > 0, (rest) => rest.where('comments.agent_id', 'not in', [...by]))
-        .where('comments.id', 'in', newestIds(ctx, postId))
-        .limit(under.comments)
-        .execute()
+    ? await readInParts(
+        byAgents
+          .where('comments.agent_id', 'is not', null)
+          .$if(by.size > 0, (rest) => rest.where('comments.agent_id', 'not in', [...by])),
+        all,
+        newestFirst,
+        { after: null, limit: under.comments, most: consideredOfFew },
+      )
     : [];
   const both = [...newest, ...others];
   const candidates = inTurns(both.filter((row) => row.agent_id !== null)).slice(0, under.comments);
@@ -53,9 +56,10 @@ export async function pageOfComments(
 ): Promise<Page<PageComment>> {
   const list = filtered(byThread.list, { postId });
   const after = readCursor(cursor, list);
-  const rows = await inOrder(sizesOf(ctx, postId), byThread, after)
-    .limit(apart.comments + 1)
-    .execute();
+  const rows = await readInParts(sizesOf(ctx, postId), commentsOf(ctx, postId), byThread, {
+    after,
+    limit: apart.comments + 1,
+  });
   const { length } = fitting(rows.slice(0, apart.comments), apart.bytes);
   const { items, nextCursor } = toPage(rows, length, { ...byThread, list }, (row) => row);
   return { items: await commentsWithText(ctx, items), nextCursor };
@@ -78,16 +82,6 @@ function sizesOf(ctx: ReadContext, postId: string) {
   return shownComments(ctx, postId)
     .select(['comments.id', 'comments.agent_id', 'comments.created_at', threadOf.as('thread')])
     .select(sql<number>`octet_length(comments.html)`.as('bytes'));
-}
-
-function newestIds({ db }: ReadContext, postId: string) {
-  return db
-    .selectFrom('comments as newest')
-    .select('newest.id')
-    .where('newest.post_id', '=', postId)
-    .orderBy('newest.created_at', 'desc')
-    .orderBy('newest.id', 'desc')
-    .limit(consideredOfFew);
 }
 
 /** The first comment of each agent, then the second of each, and so on. */

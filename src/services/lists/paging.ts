@@ -45,15 +45,68 @@ export async function readPage<DB, TB extends keyof DB, Row, T>(
 /** The rows in their order, from the one after a sort key on. */
 export function inOrder<DB, TB extends keyof DB, Row>(
   rows: SelectQueryBuilder<DB, TB, Row>,
-  { columns: [first, id], direction }: Pick<Order<never>, 'columns' | 'direction'>,
+  { columns, direction }: Pick<Order<never>, 'columns' | 'direction'>,
   after: SortKey | null,
 ): SelectQueryBuilder<DB, TB, Row> {
+  const [first, id] = columns;
   const column = typeof first === 'string' ? sql.ref(first) : first;
-  const beyond = direction === 'asc' ? sql`>` : sql`<`;
-  const rest = after
-    ? rows.where(sql<boolean>`(${column}, ${sql.ref(id)}) ${beyond} (${after[0]}, ${after[1]})`)
-    : rows;
+  const rest = after ? rows.where(beside({ columns }, direction === 'asc' ? '>' : '<', after)) : rows;
   return rest.orderBy(column, direction).orderBy(sql.ref(id), direction);
+}
+
+/** Rows of a list that are looked at in one go, where many of them may be passed over. */
+const partLength = 200;
+
+/**
+ * The first rows `after` a sort key, where `all` has many between them that are passed over: these are looked at in
+ * parts, other work between them, and `most` of them at all.
+ */
+export async function readInParts<DB, TB extends keyof DB, Row, All extends keyof DB>(
+  rows: SelectQueryBuilder<DB, TB, Row>,
+  all: SelectQueryBuilder<DB, All, object>,
+  order: Pick<Order<never>, 'columns' | 'direction'>,
+  { after, limit, most = Infinity }: { after: SortKey | null; limit: number; most?: number },
+): Promise<Row[]> {
+  const nextTurn = longWork();
+  const read: Row[] = [];
+  for (let from = after, left = most; ; left -= partLength) {
+    const end = await endOfPart(all, order, from, Math.min(left, partLength));
+    const part =
+      end === null ? rows : rows.where(beside(order, order.direction === 'asc' ? '<=' : '>=', end));
+    const some = await inOrder(part, order, from)
+      .limit(limit - read.length)
+      .execute();
+    read.push(...(some as Row[]));
+    if (end === null || read.length === limit || left <= partLength) return read;
+    from = end;
+    await nextTurn();
+  }
+}
+
+/** The sort key of the last of so many rows; null where there are fewer. */
+async function endOfPart<DB, TB extends keyof DB>(
+  all: SelectQueryBuilder<DB, TB, object>,
+  order: Pick<Order<never>, 'columns' | 'direction'>,
+  after: SortKey | null,
+  length: number,
+): Promise<SortKey | null> {
+  const [first, id] = order.columns;
+  const column = typeof first === 'string' ? sql.ref<string>(first) : first;
+  const last = await inOrder(all.select([column.as('first'), sql.ref<string>(id).as('last')]), order, after)
+    .$castTo<{ first: string | number; last: string }>()
+    .limit(1)
+    .offset(length - 1)
+    .executeTakeFirst();
+  return last ? [last.first, last.last] : null;
+}
+
+function beside(
+  { columns: [first, id] }: Pick<Order<never>, 'columns'>,
+  how: '<' | '>' | '<=' | '>=',
+  key: SortKey,
+): RawBuilder<boolean> {
+  const column = typeof first === 'string' ? sql.ref(first) : first;
+  return sql<boolean>`(${column}, ${sql.ref(id)}) ${sql.raw(how)} (${key[0]}, ${key[1]})`;
 }
 
 /** What to say of a cursor that is not of its list. */
