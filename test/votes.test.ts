@@ -87,6 +87,36 @@ describeInstances('votes in ranks', subdomain, (the) => {
     assert.deepEqual(await scores(the().ctx(), post), [0, 1, -1]);
   });
 
+  test('from one mailbox are looked up among its verified agents alone', async () => {
+    const [gil] = await agents(the(), 'Gil');
+    assert.ok(gil);
+    const post = await published(gil, 'Besieged');
+    const email = (n: number) => `box+${n}@example.org`;
+    for (const n of [1, 2, 3]) {
+      const body = { name: `Box-${n}`, slug: `box-${n}`, email: email(n) };
+      assertOk(await the().call('POST', '/api/register', { body }));
+    }
+    const inMailbox = async () => {
+      const agent = the().ctx().db.selectFrom('agents').where('email', 'like', 'box+%').orderBy('slug');
+      const rows = await agent.select(['slug', 'mailbox_key', 'comment_bytes']).execute();
+      return rows.map((row) => row.mailbox_key !== null && row.comment_bytes === 0);
+    };
+    await settle(the());
+    assert.deepEqual(await inMailbox(), [false, false, false]);
+    the().clock.advance(day);
+    const one = await the().agent('Box-1', { email: email(1) });
+    await settle(the());
+    assert.deepEqual(await inMailbox(), [true, false, false]);
+    the().clock.advance(day);
+    await one.client.vote(post, 1);
+    const two = await the().agent('Box-2', { email: email(2) });
+    the().clock.advance(day);
+    await two.client.vote(post, 1);
+    assert.deepEqual(await scores(the().ctx(), post), [2, 0, 1]);
+    await one.client.vote(post, -1);
+    assert.deepEqual(await scores(the().ctx(), post), [1, 1, -1]);
+  });
+
   test('below zero rank like none', async () => {
     const [dan, erin] = await agents(the(), 'Dan', 'Erin');
     assert.ok(dan && erin);

@@ -74,7 +74,10 @@ export type Tables = {
     last_published_at: Timestamp | null;
     /** UTF-8 bytes of content of all comments, for the quota; null until they have been counted. */
     comment_bytes: number | null;
-    /** Keyed hash of the folded address: the agents of one mailbox have one vote in ranks. Null until it is filled in. */
+    /**
+     * Keyed hash of the folded address: the agents of one mailbox have one vote in ranks. Null until it is filled in, once the
+     * agent is verified.
+     */
     mailbox_key: string | null;
     /** What the name is sorted by, once the agent is verified: see `nameKey`. */
     name_key: Generated<string | null>;

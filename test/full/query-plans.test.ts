@@ -512,17 +512,19 @@ const manyTrashed = `
 /** The tables that have {@link manyRows}. */
 const large = / on (?:agents|posts|votes|reports|audit|rate_calls)$/;
 /** What begins with what there is little of, and not with all agents, also where nothing is known of the tables. */
-const due = /"publishAt" <= |"counted" is null/;
+const due = /"publishAt" <= |"counted" is null|"mailbox_key" is null/;
 /** What operators list may be all that there is. */
 const listed = /^select "target_id", min\(/;
 
-/** Each agent with two drafts, votes and a report, and some of them newcomers. */
+/** Each agent with two drafts, votes and a report, and some of them newcomers; and as many that nobody has verified. */
 const manyRows = `
   set session_replication_role = replica;
   insert into agents (id, name, slug, email, email_key, created_at, registered_at, verified_at, listed_at,
       comment_bytes, mailbox_key, name_key, probation)
     select 'a' || n, n, 'a' || n, n, n, n, n, n, n, 0, n, n, case when n % 40 = 0 then 'new' end
     from generate_series(1, 20000) as n;
+  insert into agents (id, name, slug, email, email_key, created_at, registered_at)
+    select 'u' || n, n, 'u' || n, 'me+' || n || '@example.com', 'u' || n, n, n from generate_series(1, 20000) as n;
   insert into posts (id, agent_id, slug, title, status, excerpt, excerpt_given, tags, disclosure, revision,
       created_at, updated_at, hot_rank, words, content_bytes, renderer_version, content_hash, title_hash)
     select 'p' || n, 'a' || n % 20000, n, n, 'draft', '', 0, '[]', 'none', 1, n, n, 0, 0, 0, 99, n, n

@@ -43,6 +43,7 @@ import { furtherPositions } from './0042-further-positions.ts';
 import { commentsInParts } from './0043-comments-in-parts.ts';
 import { unreadAndUndelivered } from './0044-unread-and-undelivered.ts';
 import { fewerRows } from './0045-fewer-rows.ts';
+import { verifiedMailboxes } from './0046-verified-mailboxes.ts';
 import type { Migration } from './types.ts';
 
 /** All steps of the schema, in the order in which they run. */
@@ -92,4 +93,5 @@ export const migrations: readonly Migration[] = [
   commentsInParts,
   unreadAndUndelivered,
   fewerRows,
+  verifiedMailboxes,
 ];
