@@ -44,7 +44,8 @@ export const deleteComment = defineWrite(
     const isCounted = author !== undefined && isInCount(author, deleted) && deleted.held_at === null;
     await addToCommentCount(tx, postId, isCounted ? -1 : 0);
     if (by && author) await noteRemoval(tx, by, author, { commentId, post });
-    await takeOut(tx, { postId, commentId, threadId: deleted.thread_id });
+    await lockThreads(tx, [deleted]);
+    await takeOut(tx, commentId);
     await addCommentBytes(tx.db, { agentId: authorId, bytes: -Buffer.byteLength(deleted.content) });
   },
   { deletes: () => true },
@@ -72,16 +73,20 @@ async function noteRemoval(
   await notifyAgent(tx, { ...by, rule: by.rule ?? reported }, author, noted, on);
 }
 
-async function takeOut(
+/** One at a time looks at what is left above and below: two who delete the last answers would each see the other's. */
+async function lockThreads(
   tx: WriteContext,
-  { postId, commentId, threadId }: { postId: string; commentId: string; threadId: string | null },
+  comments: readonly { id: string; thread_id: string | null }[],
 ): Promise<void> {
-  if (await blankIfAnswered(tx, commentId)) {
+  const threads = new Set(comments.map(({ id, thread_id }) => thread_id ?? id));
+  // In order, so that two cannot deadlock.
+  for (const thread of [...threads].toSorted()) await tx.lock(`thread:${thread}`);
+}
+
+async function takeOut(tx: WriteContext, commentId: string): Promise<void> {
+  if (await blankIfAnswered(tx, commentId))
     await tx.db.deleteFrom('inbox').where('comment_id', '=', commentId).execute();
-    return;
-  }
-  await tx.db.deleteFrom('comments').where('id', '=', commentId).execute();
-  if (threadId !== null) await prune(tx, { post: postId, thread: threadId });
+  else await deleteUpwards(tx, commentId);
 }
 
 /** What is left of a deleted comment. */
@@ -105,40 +110,60 @@ const erasedAtOnce = 100;
  * Returns whether there are more.
  */
 export async function eraseComments(tx: WriteContext, agentId: string): Promise<boolean> {
-  const comments = await tx.db
+  const next = await tx.db
     .selectFrom('comments')
-    .select(['id', 'post_id as post', 'thread_id as thread', isAnswered.as('isKept')])
+    .select(['id', 'thread_id'])
     .where('agent_id', '=', agentId)
     .orderBy('created_at')
     .orderBy('id')
     .limit(erasedAtOnce)
     .execute();
-  if (comments.length === 0) return false;
+  if (next.length === 0) return false;
+  await lockThreads(tx, next);
+  const comments = await tx.db
+    .selectFrom('comments')
+    .select(['id', 'parent_id as parent', isAnswered.as('isKept')])
+    .where(
+      'id',
+      'in',
+      next.map(({ id }) => id),
+    )
+    .orderBy('id')
+    .execute();
   const answered = comments.filter(({ isKept }) => isKept).map(({ id }) => id);
   if (answered.length > 0) {
     await tx.db.updateTable('comments').set(blank).where('id', 'in', answered).execute();
     await tx.db.deleteFrom('inbox').where('comment_id', 'in', answered).execute();
   }
-  const others = comments.filter(({ isKept }) => !isKept).map(({ id }) => id);
-  if (others.length > 0) await tx.db.deleteFrom('comments').where('id', 'in', others).execute();
-  const inThreads = comments.filter(({ isKept, thread }) => isKept || thread !== null);
-  const threads = new Map(inThreads.map(({ id, post, thread }) => [thread ?? id, post]));
-  for (const [thread, post] of threads) await prune(tx, { post, thread });
-  return comments.length === erasedAtOnce;
+  const others = comments.filter(({ isKept }) => !isKept);
+  const alone = others.filter(({ parent }) => parent === null).map(({ id }) => id);
+  if (alone.length > 0) await tx.db.deleteFrom('comments').where('id', 'in', alone).execute();
+  let gone = 0;
+  for (const { id, parent } of others) {
+    if (parent === null) continue;
+    if (gone >= mostUpwards) return true;
+    gone += await deleteUpwards(tx, id);
+  }
+  return next.length === erasedAtOnce;
 }
 
-/** Deletes of a thread what is blank and has no answers, or none that are not blank. */
-async function prune(
-  { db }: WriteContext,
-  { post, thread }: { post: string; thread: string },
-): Promise<void> {
-  const inThread = sql`post_id = ${post} and coalesce(thread_id, id) = ${thread}`;
-  await sql`delete from comments where ${inThread} and agent_id is null and id not in (
-    with recursive answered (id) as (
-      select parent_id from comments where ${inThread} and agent_id is not null and parent_id is not null
-      union
-      select comments.parent_id from comments join answered on comments.id = answered.id
-        where comments.parent_id is not null
-    ) select id from answered
-  )`.execute(db);
+/** Comments that a deletion takes along at most, as threads may be of any depth: further ones above stay blank. */
+const mostUpwards = 1_000;
+
+/**
+ * Deletes a comment that has no answers, and those above it, one after the other, that are blank and have no other answers.
+ * Returns how many.
+ */
+async function deleteUpwards({ db }: WriteContext, id: string): Promise<number> {
+  const { numAffectedRows } = await sql`with recursive gone (id, parent_id, steps) as (
+      select id, parent_id, 1 from comments where id = ${id}
+      union all
+      select above.id, above.parent_id, gone.steps + 1
+        from gone join comments as above on above.id = gone.parent_id
+        where above.agent_id is null and gone.steps < ${sql.lit(mostUpwards)} and (
+          select 1 from comments as answer where answer.parent_id = above.id and answer.id <> gone.id limit 1
+        ) is null
+    )
+    delete from comments where id in (select id from gone)`.execute(db);
+  return Number(numAffectedRows ?? 0);
 }
