@@ -215,6 +215,8 @@ async function eraseRest(tx: WriteContext, agent: AgentRow): Promise<void> {
   const { id: agentId } = agent;
   await forgetReporter(tx, agentId);
   await orphanPicturesOf(tx, agentId);
+  // A report that is decided at this moment may have written to it since the rest went.
+  await tx.db.deleteFrom('outbox').where('agent_id', '=', agentId).execute();
   await tx.db.deleteFrom('agents').where('id', '=', agentId).execute();
   if (agent.slug && agent.verified_at) {
     await tx.db
