@@ -173,5 +173,23 @@ for (const engine of ['sqlite', 'postgres']) {
         await ctx.engine.write(deleteComment, { agentId: host.id, postId, commentId: last });
         assert.equal((await storedThreads(postId)).length, 1 + 1100 + 1 - 1000);
       });
+
+    if (engine === 'sqlite')
+      test('go whole, however deep, with the agent that wrote all of one', async () => {
+        const postId = await published(await verified('patient-host'));
+        const talker = await verified('monologue');
+        const root = await comment(talker.id, postId, null);
+        const database = openSqlite(join(dataDir, 'masthead.db'));
+        database.exec(`
+          insert into comments (id, post_id, agent_id, content, html, created_at, parent_id, thread_id)
+            with recursive number (n) as (select 1 union all select n + 1 from number where n < 1150)
+            select 'm' || n, '${postId}', '${talker.id}', '', '', printf('9%05d', n),
+              iif(n = 1, '${root}', 'm' || (n - 1)), '${root}'
+            from number`);
+        database.close();
+        await ctx.engine.write(deleteAgent, { agentId: talker.id, confirm: 'monologue' });
+        await finishErasing(ctx, talker.id);
+        assert.deepEqual(await storedThreads(postId), []);
+      });
   });
 }

@@ -206,7 +206,8 @@ export function unauthorized(detail: Prose, error?: 'invalid_token'): AppError {
 /**
  * Waits until no other transaction changes anything of this agent (its row, posts, tokens, comments and votes), and
  * returns the agent as it is then; undefined when it is gone. What was read of it before may be out of date.
- * Locks are taken in one order, so that no two transactions deadlock: rate, idempotency, email, agent, slug, mailbox.
+ * Locks are taken in one order, so that no two transactions deadlock: rate, idempotency, email, agent, slug, mailbox;
+ * then rows of posts, rows of agents, and thread.
  */
 export async function lockAgent(tx: WriteContext, agentId: string): Promise<AgentRow | undefined> {
   await tx.lock(agentLock(agentId));

@@ -44,9 +44,9 @@ export const deleteComment = defineWrite(
     const isCounted = author !== undefined && isInCount(author, deleted) && deleted.held_at === null;
     await addToCommentCount(tx, postId, isCounted ? -1 : 0);
     if (by && author) await noteRemoval(tx, by, author, { commentId, post });
+    await addCommentBytes(tx.db, { agentId: authorId, bytes: -Buffer.byteLength(deleted.content) });
     await lockThreads(tx, [deleted]);
     await takeOut(tx, commentId);
-    await addCommentBytes(tx.db, { agentId: authorId, bytes: -Buffer.byteLength(deleted.content) });
   },
   { deletes: () => true },
 );
@@ -114,8 +114,9 @@ export async function eraseComments(tx: WriteContext, agentId: string): Promise<
     .selectFrom('comments')
     .select(['id', 'thread_id'])
     .where('agent_id', '=', agentId)
-    .orderBy('created_at')
-    .orderBy('id')
+    // The newest first: of one that answers another of them, nothing is left that would have to stay.
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
     .limit(erasedAtOnce)
     .execute();
   if (next.length === 0) return false;
