@@ -21,7 +21,8 @@ import { listedPost, type ListedPost } from '../posts/post-views.ts';
 /** How many matches are ranked: the newest ones. */
 const rankedMatches = 1000;
 
-/** Posts are numbered in the order of their publication, but for those published within so many ms. */
+/** Posts are numbered in the order of their publication, but for some of the last ones, and within so many ms. */
+const lastNumbered = 100;
 const numberedWithin = 600_000;
 
 /** Snippets made before other work gets its turn. */
@@ -201,19 +202,20 @@ async function newestWithTag(
   return rows.map((row) => ({ ...row, score: 0 })).toSorted((a, b) => b.doc - a.doc);
 }
 
-/** When a post up to this number was published at the latest; undefined where there is none. */
-async function latestOf(ctx: ReadContext, upTo: number): Promise<string | undefined> {
-  const last = await ctx.db
+/** When one of the last posts up to this number was published at the latest; undefined where there is none. */
+async function latestOf({ db }: ReadContext, upTo: number): Promise<string | undefined> {
+  const last = db
     .selectFrom('search_docs')
-    .innerJoin('posts', 'posts.id', 'search_docs.post_id')
-    .select('posts.published_at')
-    .where('search_docs.doc', '<=', upTo)
-    .orderBy('search_docs.doc', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  if (last === undefined) return undefined;
-  const at = last.published_at === null ? ctx.now() : Date.parse(last.published_at);
-  return timestamp(at + numberedWithin);
+    .select('post_id')
+    .where('doc', '<=', upTo)
+    .orderBy('doc', 'desc')
+    .limit(sql.lit(lastNumbered));
+  const { latest } = await db
+    .selectFrom('posts')
+    .select(({ fn }) => fn.max('published_at').as('latest'))
+    .where('id', 'in', last)
+    .executeTakeFirstOrThrow();
+  return latest === null ? undefined : timestamp(Date.parse(latest) + numberedWithin);
 }
 
 async function withTag({ db }: ReadContext, tag: string, matches: readonly Match[]): Promise<Match[]> {
