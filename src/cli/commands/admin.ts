@@ -17,14 +17,14 @@ const deletePost: Command = {
   options: { ...postOptions, ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
     const { deletePostByOperator } = await import('../../services/community/moderation.ts');
-    const { finishErasing } = await import('../../services/trash/erasure.ts');
+    const { finishErasingPost } = await import('../../services/trash/erasure.ts');
     await onTargets(call, deletePost.name, posts, {
       outcome: 'deleted',
       isFinal: true,
       isMeant: () => true,
       async run(ctx, postId, by) {
         const { agentId, isUnfinished } = await ctx.engine.write(deletePostByOperator, { postId, by });
-        if (isUnfinished) await finishErasing(ctx, { agentId, postId });
+        if (isUnfinished) await finishErasingPost(ctx, { agentId, postId });
       },
     });
   },

@@ -50,7 +50,7 @@ export function inOrder<DB, TB extends keyof DB, Row>(
 ): SelectQueryBuilder<DB, TB, Row> {
   const [first, id] = columns;
   const column = typeof first === 'string' ? sql.ref(first) : first;
-  const rest = after ? rows.where(beside({ columns }, direction === 'asc' ? '>' : '<', after)) : rows;
+  const rest = after ? rows.where(compared({ columns }, direction === 'asc' ? '>' : '<', after)) : rows;
   return rest.orderBy(column, direction).orderBy(sql.ref(id), direction);
 }
 
@@ -72,7 +72,7 @@ export async function readInParts<DB, TB extends keyof DB, Row, All extends keyo
   for (let from = after, left = most; ; left -= partLength) {
     const end = await endOfPart(all, order, from, Math.min(left, partLength));
     const part =
-      end === null ? rows : rows.where(beside(order, order.direction === 'asc' ? '<=' : '>=', end));
+      end === null ? rows : rows.where(compared(order, order.direction === 'asc' ? '<=' : '>=', end));
     const some = await inOrder(part, order, from)
       .limit(limit - read.length)
       .execute();
@@ -100,7 +100,8 @@ async function endOfPart<DB, TB extends keyof DB>(
   return last ? [last.first, last.last] : null;
 }
 
-function beside(
+/** Whether a row stands before or after a sort key, or at it. */
+function compared(
   { columns: [first, id] }: Pick<Order<never>, 'columns'>,
   how: '<' | '>' | '<=' | '>=',
   key: SortKey,

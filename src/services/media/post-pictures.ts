@@ -103,8 +103,8 @@ export async function pictureWarnings(
 }
 
 /**
- * Notes which pictures a post shows from now on, if its agent has them. Of more than {@link mostToCome} names, later ones
- * are noted only if the agent has the picture already.
+ * Notes which pictures a post shows from now on, whether its agent has them yet or not. Of more than {@link mostToCome}
+ * names, later ones are noted only if it has.
  */
 export async function linkPictures(
   tx: WriteContext,

@@ -11,7 +11,7 @@ import { etag } from '../posts/post-plan.ts';
 import { count } from '../posts/post-store.ts';
 import { hasOpenReport } from '../operators/report-targets.ts';
 import { tally } from '../posts/post-views.ts';
-import { endRestoring, erasePosts, finishErasing, haveManyComments } from './erasure.ts';
+import { endRestoring, erasePosts, finishErasingPost, haveManyComments } from './erasure.ts';
 
 type Deletion = {
   readonly agentId: string;
@@ -41,7 +41,7 @@ export type Deleted = {
  */
 export async function deletePost(ctx: Context, deletion: Deletion): Promise<Deleted> {
   const deleted = await ctx.engine.write(deleteOwn, deletion);
-  if (deleted.isUnfinished) await finishErasing(ctx, deletion);
+  if (deleted.isUnfinished) await finishErasingPost(ctx, deletion);
   return deleted;
 }
 
@@ -127,7 +127,7 @@ async function trashPost(tx: WriteContext, agent: AgentRow, post: PostRow): Prom
 
 /**
  * Deletes a post of this agent, which is locked, for good: from the trash too. One with many comments goes out of sight
- * at once, and the rest is left to {@link finishErasing}. Returns whether it is.
+ * at once, and the rest is left to {@link finishErasingPost}. Returns whether it is.
  */
 export async function removePost(
   tx: WriteContext,

@@ -18,7 +18,10 @@ export async function eraseTrash(ctx: Context, of: { agentId: string; postId?: s
 }
 
 /** The same for a post that is deleted for good already: where it fails, the sweep goes on. */
-export async function finishErasing(ctx: Context, post: { agentId: string; postId: string }): Promise<void> {
+export async function finishErasingPost(
+  ctx: Context,
+  post: { agentId: string; postId: string },
+): Promise<void> {
   try {
     await eraseTrash(ctx, post);
   } catch (err) {
@@ -149,7 +152,7 @@ export async function erasePostsOrPart(
     return true;
   }
   await endRestoring(tx, ids);
-  await eraseComments(tx, ids);
+  await eraseCommentsOn(tx, ids);
   return false;
 }
 
@@ -158,7 +161,7 @@ export async function erasePosts(tx: WriteContext, ids: readonly string[]): Prom
   if (ids.length === 0) return;
   // Locks the posts: from here on nobody can add a comment that would not be seen below.
   await tx.db.updateTable('posts').set({ listed_at: null }).where('id', 'in', ids).execute();
-  for (let more = true; more;) more = await eraseComments(tx, ids);
+  for (let more = true; more;) more = await eraseCommentsOn(tx, ids);
   await tx.db.deleteFrom('posts').where('id', 'in', ids).execute();
 }
 
@@ -166,7 +169,7 @@ export async function erasePosts(tx: WriteContext, ids: readonly string[]): Prom
  * Erases the next comments on posts, which are locked, and gives their authors the bytes back. What is counted of the
  * posts stays as it was. Returns whether there may be more.
  */
-async function eraseComments({ db }: WriteContext, postIds: readonly string[]): Promise<boolean> {
+async function eraseCommentsOn({ db }: WriteContext, postIds: readonly string[]): Promise<boolean> {
   const some = db.selectFrom('comments').select('id').where('post_id', 'in', postIds).limit(commentsAtOnce);
   const gone = await db
     .deleteFrom('comments')
