@@ -173,13 +173,33 @@ test('every query of the service finds its rows by an index (postgres)', { timeo
   }
 });
 
-test('a deleted answer reads little of its thread, however long (postgres)', async () => {
-  const instance = await startInstance({ engine: 'postgres' });
+/** The queries of an instance so far, each with the values that it last had. */
+type Asked = { forget(): void; queries(): Map<string, readonly unknown[]> };
+
+/** Looks at what an instance on PostgreSQL asks, with a client of the same database. */
+async function onPostgres(
+  { env = {} }: { readonly env?: Readonly<Record<string, string>> },
+  look: (instance: Instance, client: Client, asked: Asked) => Promise<void>,
+): Promise<void> {
+  const instance = await startInstance({ engine: 'postgres', env });
   const { database } = instance.ctx().config;
   assert.equal(database.engine, 'postgres');
   const client = new Client({ connectionString: database.urls[0] });
   const mocked = mock.method(Session.prototype, 'executeQuery');
+  const queries = () =>
+    new Map(mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const));
   try {
+    await client.connect();
+    await look(instance, client, { forget: () => mocked.mock.resetCalls(), queries });
+  } finally {
+    mocked.mock.restore();
+    await client.end();
+    await instance.close();
+  }
+}
+
+test('a deleted answer reads little of its thread, however long (postgres)', async () => {
+  await onPostgres({}, async (instance, client, asked) => {
     const [ada, grace] = await twoAgents(instance);
     const { post } = await ada.client.publish({ title: 'Post', content: 'x', status: 'published' });
     const root = await ada.client.addComment(post.id, 'Root');
@@ -187,13 +207,12 @@ test('a deleted answer reads little of its thread, however long (postgres)', asy
     const answers = [1, 2].map((n) => grace.client.addComment(post.id, `Answer ${n}`, { parentId }));
     const [first = '', second = ''] = (await Promise.all(answers)).map(({ comment }) => comment.id);
     await ada.client.deleteComment(post.id, parentId);
-    mocked.mock.resetCalls();
+    asked.forget();
     await grace.client.deleteComment(post.id, first);
-    const queries = mocked.mock.calls.map(({ arguments: [query] }) => query);
-    const asked = queries.find(({ sql }) => /^(?:with|delete) .*recursive/s.test(sql));
-    assert.ok(asked);
-    const values = asked.parameters.map((value) => (value === first ? second : value));
-    await client.connect();
+    const deleting = [...asked.queries()].find(([text]) => /^(?:with|delete) .*recursive/s.test(text));
+    assert.ok(deleting);
+    const [text, parameters] = deleting;
+    const values = parameters.map((value) => (value === first ? second : value));
     await client.query(`
       insert into comments (id, post_id, agent_id, content, html, created_at, parent_id, thread_id)
         select 'c' || n, post_id, agent_id, content, html, created_at, parent_id, thread_id
@@ -201,37 +220,24 @@ test('a deleted answer reads little of its thread, however long (postgres)', asy
     for (const known of [false, true]) {
       if (known) await client.query('analyze');
       await client.query('begin');
-      const { rows } = await client.query(`explain (analyze, format json) ${asked.sql}`, values);
+      const { rows } = await client.query(`explain (analyze, format json) ${text}`, values);
       await client.query('rollback');
       const { Plan } = rows[0]['QUERY PLAN'][0];
       assert.ok(rowsRead(Plan) <= 10, JSON.stringify(Plan));
     }
-  } finally {
-    mocked.mock.restore();
-    await client.end();
-    await instance.close();
-  }
+  });
 });
 
 test('what is looked up is, whatever PostgreSQL knows of large tables', { timeout: 100_000 }, async () => {
-  const instance = await startInstance({ engine: 'postgres' });
-  const { database } = instance.ctx().config;
-  assert.equal(database.engine, 'postgres');
-  const client = new Client({ connectionString: database.urls[0] });
-  const mocked = mock.method(Session.prototype, 'executeQuery');
-  try {
-    await client.connect();
+  await onPostgres({}, async (instance, client, asked) => {
     await client.query(manyRows);
-    mocked.mock.resetCalls();
+    asked.forget();
     const ctx = instance.ctx();
     await listReports(ctx, { state: 'upheld', limit: 1 });
     await ctx.engine.write(sweep, null);
     for (const housekeeping of [publishDue, endProbations, settleCommunity])
       await housekeeping(ctx, async () => true);
-    const queries = new Map(
-      mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
-    );
-    mocked.mock.restore();
+    const queries = asked.queries();
     const faults: string[] = [];
     async function look(how: string, text: string, values: readonly unknown[]) {
       const knowsNothing = how === 'nothing known';
@@ -255,11 +261,7 @@ test('what is looked up is, whatever PostgreSQL knows of large tables', { timeou
           await look(how, text, values);
     }
     assert.deepEqual(faults, []);
-  } finally {
-    mocked.mock.restore();
-    await client.end();
-    await instance.close();
-  }
+  });
 });
 
 test('a look-up passes over nothing of what has accumulated (sqlite)', async () => {
@@ -296,26 +298,17 @@ test('a look-up passes over nothing of what has accumulated (sqlite)', async () 
 });
 
 test('a look-up passes over nothing of what has accumulated (postgres)', async () => {
-  const instance = await startInstance({ engine: 'postgres' });
-  const { database } = instance.ctx().config;
-  assert.equal(database.engine, 'postgres');
-  const client = new Client({ connectionString: database.urls[0] });
-  const mocked = mock.method(Session.prototype, 'executeQuery');
-  try {
+  await onPostgres({}, async (instance, client, asked) => {
     const ada = await instance.agent('Ada');
     const cursor = await firstRockets(instance, ada);
-    await client.connect();
     await client.query(`${manyRows}; ${manyRockets}`);
     // Of an agent it is known that it has two posts.
     await client.query('analyze');
     await client.query(`update posts set agent_id = (select id from agents where slug = 'ada')
       where id in (select 'p' || n from generate_series(1, 500) as n)`);
-    mocked.mock.resetCalls();
+    asked.forget();
     await lookUp(instance, ada, cursor);
-    const queries = new Map(
-      mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
-    );
-    mocked.mock.restore();
+    const queries = asked.queries();
     const looked = [...queries].filter(([text]) => isOfFormer(text) || isOfTag(text));
     assert.equal(looked.length, 3);
     const faults: string[] = [];
@@ -333,11 +326,7 @@ test('a look-up passes over nothing of what has accumulated (postgres)', async (
       await client.query('deallocate looked');
     }
     assert.deepEqual(faults, []);
-  } finally {
-    mocked.mock.restore();
-    await client.end();
-    await instance.close();
-  }
+  });
 });
 
 /** Publishes the first two posts with a tag that has no word; returns a cursor as if there were only the first. */
@@ -416,29 +405,20 @@ test('mail and events are found among all that an agent made (sqlite)', { timeou
 });
 
 test('mail and events are found among all that an agent made (postgres)', { timeout: 100_000 }, async () => {
-  const instance = await startInstance({ engine: 'postgres', env: manyCalls });
-  const { database } = instance.ctx().config;
-  assert.equal(database.engine, 'postgres');
-  const client = new Client({ connectionString: database.urls[0] });
-  const mocked = mock.method(Session.prototype, 'executeQuery');
-  try {
-    await client.connect();
+  await onPostgres({ env: manyCalls }, async (instance, client, asked) => {
     const ada = await busyAgent(instance);
     await repeat(instance, ada);
     await client.query('delete from inbox');
     await haveUnread(instance, ada.id, 2);
-    const queries = new Map(
-      mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
-    );
-    mocked.mock.restore();
+    const queries = asked.queries();
     await client.query('analyze inbox, outbox');
     // The tables are small here, so that a join with 1,000 rows would read all of one.
     await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off');
     const faults: string[] = [];
     for (const [which] of repeated) {
-      const asked = [...queries].filter(([text]) => which.test(text));
-      assert.ok(asked.length > 0, `nothing was asked like ${which.source}`);
-      for (const [text, values] of asked) {
+      const matching = [...queries].filter(([text]) => which.test(text));
+      assert.ok(matching.length > 0, `nothing was asked like ${which.source}`);
+      for (const [text, values] of matching) {
         await client.query('begin');
         const { rows } = await client.query({
           text: `explain (analyze, format json) ${text}`,
@@ -450,11 +430,7 @@ test('mail and events are found among all that an agent made (postgres)', { time
       }
     }
     assert.deepEqual(faults, []);
-  } finally {
-    mocked.mock.restore();
-    await client.end();
-    await instance.close();
-  }
+  });
 });
 
 /** More than any query of an agent's mail and events may read twice. */
@@ -498,14 +474,8 @@ async function repeat(instance: Instance, { key, email }: TestAgent): Promise<vo
 }
 
 test('what is looked up passes over no post of the trash', { timeout: 100_000 }, async () => {
-  const instance = await startInstance({ engine: 'postgres', env: manyCalls });
-  const { database } = instance.ctx().config;
-  assert.equal(database.engine, 'postgres');
-  const client = new Client({ connectionString: database.urls[0] });
-  const mocked = mock.method(Session.prototype, 'executeQuery');
   const sent = mock.method(Session.prototype, 'send');
-  try {
-    await client.connect();
+  await onPostgres({ env: manyCalls }, async (instance, client, asked) => {
     const { key } = await instance.agent('Ada');
     const body = { title: 'The same', content: 'The same.' };
     const first = await instance.call('POST', '/api/publish', { key, body });
@@ -516,11 +486,9 @@ test('what is looked up passes over no post of the trash', { timeout: 100_000 },
     const looked = await instance.call('GET', '/api/posts/lookup?agent=ada&slug=trashed', { key });
     assert.equal(looked.at('deleted'), true, looked.text);
     const queries = new Map([
-      ...mocked.mock.calls.map(({ arguments: [query] }) => [query.sql, query.parameters] as const),
+      ...asked.queries(),
       ...sent.mock.calls.map(({ arguments: [text, values = []] }) => [text, values] as const),
     ]);
-    mocked.mock.restore();
-    sent.mock.restore();
     for (const which of [alike, byTrashedSlug]) {
       const [text, values] = [...queries].find(([each]) => which.test(each)) ?? [];
       assert.ok(text && values, String(which));
@@ -534,12 +502,7 @@ test('what is looked up passes over no post of the trash', { timeout: 100_000 },
         JSON.stringify(rows[0]['QUERY PLAN'], null, 1),
       );
     }
-  } finally {
-    mocked.mock.restore();
-    sent.mock.restore();
-    await client.end();
-    await instance.close();
-  }
+  }).finally(() => sent.mock.restore());
 });
 
 /** A thousand copies of the post in the trash, of which one had another slug. */
