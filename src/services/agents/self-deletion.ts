@@ -189,7 +189,8 @@ async function erasePostsOf(tx: WriteContext, { id: agentId }: AgentRow): Promis
     .execute();
   if (posts.length === 0) return false;
   const first = await firstToErase(tx, posts);
-  if (!(await erasePostsOrPart(tx, first))) return true;
+  const ids = first.map(({ id }) => id);
+  if (!(await erasePostsOrPart(tx, ids))) return true;
   return first.length < posts.length || posts.length === erasedAtOnce;
 }
 

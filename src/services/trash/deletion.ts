@@ -135,7 +135,7 @@ export async function removePost(
   post: PostRow | TrashedRow,
 ): Promise<boolean> {
   const { id: postId, agent_id: agentId, revision } = post;
-  if (await haveManyComments(tx, [post])) {
+  if (await haveManyComments(tx, [postId])) {
     if (isKept(post)) await trashPost(tx, agent, post);
     await endRestoring(tx, [postId]);
     return true;

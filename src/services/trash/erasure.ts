@@ -69,7 +69,7 @@ async function eraseTrashed(
     .where('post_id', 'in', ids)
     .where('content', 'is not', null)
     .executeTakeFirstOrThrow();
-  if (!(await erasePostsOrPart(tx, posts))) return 0;
+  if (!(await erasePostsOrPart(tx, ids))) return 0;
   await tx.db
     .updateTable('agents')
     .set((agent) => ({
@@ -120,16 +120,13 @@ export async function firstToErase<Post extends Pick<TrashedRow, 'id' | 'content
 ): Promise<readonly Post[]> {
   let bytes = 0;
   let first = posts.filter((post, n) => (bytes += post.content_bytes) <= bytesAtOnce || n === 0);
-  while (first.length > 1 && (await haveManyComments(tx, first))) first = first.slice(0, first.length / 2);
+  const ids = () => first.map(({ id }) => id);
+  while (first.length > 1 && (await haveManyComments(tx, ids()))) first = first.slice(0, first.length / 2);
   return first;
 }
 
 /** Whether there are more comments on posts, whoever may see them, than one write erases. */
-export async function haveManyComments(
-  { db }: WriteContext,
-  posts: readonly { readonly id: string }[],
-): Promise<boolean> {
-  const ids = posts.map(({ id }) => id);
+export async function haveManyComments({ db }: WriteContext, ids: readonly string[]): Promise<boolean> {
   const some = db
     .selectFrom('comments')
     .select('id')
@@ -142,12 +139,8 @@ export async function haveManyComments(
  * Erases posts that nobody finds any more, as {@link erasePosts} does. Of a single one with more comments than one write
  * erases only some of these go, and it can no longer be restored. Returns whether nothing is left.
  */
-export async function erasePostsOrPart(
-  tx: WriteContext,
-  posts: readonly { readonly id: string }[],
-): Promise<boolean> {
-  const ids = posts.map(({ id }) => id);
-  if (posts.length > 1 || !(await haveManyComments(tx, posts))) {
+export async function erasePostsOrPart(tx: WriteContext, ids: readonly string[]): Promise<boolean> {
+  if (ids.length > 1 || !(await haveManyComments(tx, ids))) {
     await erasePosts(tx, ids);
     return true;
   }
