@@ -11,6 +11,7 @@ import { hashStored } from '../services/posts/duplicates.ts';
 import { indexRenamed } from '../services/posts/renamed.ts';
 import { publishDue } from '../services/publication/due.ts';
 import { expire } from '../services/upkeep/expiry.ts';
+import type { Between } from '../services/upkeep/one-by-one.ts';
 import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
 
 /** Milliseconds between heartbeats, and while they fail. */
@@ -127,8 +128,7 @@ function startChores(ctx: Context, isTrusted: () => boolean, mustStop: () => boo
   }, firstSettleAfter);
 
   const expiries = createLoop(async () => {
-    if (isTrusted())
-      await inParts('what was kept long enough was not erased', (between) => expire(ctx, between));
+    await byAge('what was kept long enough was not erased', (between) => expire(ctx, between));
     await inParts('posts were not hashed', (between) => hashStored(ctx, between));
     return expireEvery;
   }, Math.random() * firstSweepWithin);
@@ -139,13 +139,17 @@ function startChores(ctx: Context, isTrusted: () => boolean, mustStop: () => boo
   }, publishEvery);
 
   const looks = createLoop(async () => {
-    if (isTrusted())
-      await inParts('files of pictures were not removed', (between) => sweepFiles(ctx, between));
+    await byAge('files of pictures were not removed', (between) => sweepFiles(ctx, between));
     return lookEvery * (0.75 + Math.random() / 2);
   }, Math.random() * firstLookWithin);
 
+  /** Does work in many writes that deletes what is old by the clock, until that jumps. */
+  async function byAge(failed: string, work: (between: Between) => Promise<void>) {
+    if (isTrusted()) await inParts(failed, (between) => work(async () => (await between()) && isTrusted()));
+  }
+
   /** Does work in many writes that any later check can go on with. */
-  async function inParts(failed: string, work: (between: () => Promise<boolean>) => Promise<void>) {
+  async function inParts(failed: string, work: (between: Between) => Promise<void>) {
     let began = performance.now();
     const giveWay = async () => {
       // As long as the last write took, so that others have at least half of the time.
