@@ -37,10 +37,11 @@ describe('one address', () => {
 
   test('has a budget of connections: the oldest idle one makes room; those of a proxy are not its own', async (t) => {
     const { promise: gate, resolve: release } = Promise.withResolvers<void>();
-    t.mock.method(the().ctx().engine, 'probe', () => gate);
+    const probe = t.mock.method(the().ctx().engine, 'probe', () => gate);
     const ofProxy = await open(10, '127.0.0.2');
     const [busy] = await open(1, '127.0.0.1');
     busy?.write(`GET /readyz HTTP/1.1\r\nHost: localhost:${the().port}\r\n\r\n`);
+    while (probe.mock.callCount() === 0) await new Promise(setImmediate);
     const own = await open(mostConnections - 1, '127.0.0.1');
     t.after(() => [...ofProxy, ...own].forEach((socket) => socket.destroy()));
     const [oldest] = own;
