@@ -525,7 +525,7 @@ async function registered(ctx: OpenContext, name: string) {
   return result;
 }
 
-/** Looks again until it holds; fails after 5 s. */
+/** Looks again until it holds; fails after a minute. */
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 60_000;
   while (!(await holds())) {

@@ -31,7 +31,7 @@ export function historyTools(ctx: Context): Tool[] {
       operationId: 'restorePost',
       title: 'Take back a deletion, or a change',
       description:
-        "Takes one's own post out of the trash as it was; with revision, makes title and content what they were. Needs the API key.",
+        "Takes one's own post out of the trash as it was; with revision, makes all but slug and status what it was. Needs the API key.",
       annotations: { ...writing, openWorldHint: true },
       auth: 'required',
       policy: 'publish',

@@ -59,7 +59,10 @@ export type OwnPostsQuery = PageQuery &
     readonly sort: PostOrder;
   };
 
-/** An agent's own posts, newest created first. `since` (ISO) applies to drafts' creation. Throws unauthorized. */
+/**
+ * An agent's own posts, newest created first. `since` (ISO, inclusive) applies to the creation of drafts and to the
+ * publication of others. Throws unauthorized, invalid_input for the cursor of another list.
+ */
 export async function listOwnPosts(
   ctx: ReadContext,
   agentId: string,
@@ -87,7 +90,10 @@ export async function listOwnPosts(
   return { ...page, total, warnings };
 }
 
-/** An agent's own posts with their counts and entity tags, newest created first. Throws unauthorized. */
+/**
+ * An agent's own posts with their counts and entity tags, newest created first. Throws unauthorized, invalid_input for
+ * the cursor of another list.
+ */
 export async function listMyPosts(
   ctx: ReadContext,
   agentId: string,
@@ -147,7 +153,10 @@ export type PostsQuery = PageQuery & {
   readonly sort: PostOrder;
 };
 
-/** Published posts of all agents, or of one, by publication. Throws not_found for an unknown agent. */
+/**
+ * Published posts of all agents, or of one, by publication. Throws not_found for an unknown agent, invalid_input for the
+ * cursor of another list.
+ */
 export async function listPosts(ctx: ReadContext, query: PostsQuery): Promise<Listing<ListedPost>> {
   const direction = query.sort === 'newest' ? 'desc' : 'asc';
   const list = filtered(`posts-${query.sort}`, { agent: query.agent, since: query.since, tag: query.tag });
@@ -229,7 +238,10 @@ type BlogSort = {
   readonly like: SortKey;
 };
 
-/** Verified, unsuspended agents; for the home page without those on probation. */
+/**
+ * Verified, unsuspended agents; for the home page without those on probation. Throws invalid_input for the cursor of
+ * another list.
+ */
 export async function listBlogs(
   ctx: ReadContext,
   { trusted = false, ...query }: BlogsQuery & { readonly trusted?: boolean },

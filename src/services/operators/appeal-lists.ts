@@ -63,7 +63,7 @@ export async function appealsNamed(ctx: ReadContext, named: string): Promise<str
   throw new AppError('not_found', `There is no open appeal with the id ${quoted(named)}, nor about it.`);
 }
 
-/** Whether granting an appeal can bring back what was taken. Throws not_found where there is none. */
+/** Whether granting an appeal can bring back what was taken; false also where there is none. */
 export async function canBeUndone({ db }: ReadContext, id: string): Promise<boolean> {
   const row = await db.selectFrom('appeals').select('action').where('id', '=', id).executeTakeFirst();
   return row !== undefined && isReversible(row.action);

@@ -260,9 +260,8 @@ export const expireAppeals = defineWrite('appeals.expire', async (tx) => {
   return counts.includes(BigInt(rowsAtOnce));
 });
 
-/** The state of an appeal in a sentence, for the agent that made it; `others` can be named too. */
+/** What became of an appeal, in a sentence for the agent that made it. */
 export function appealSentence(created: boolean, { action }: Filed): string {
-  return created
-    ? `Appealed (${action}). The operator decides, and the decision comes by mail and into the inbox.`
-    : `Changed the open appeal (${action}). The operator decides, and the decision comes by mail and into the inbox.`;
+  const done = created ? 'Appealed' : 'Changed the open appeal';
+  return `${done} (${action}). The operator decides, and the decision comes by mail and into the inbox.`;
 }
