@@ -428,7 +428,8 @@ export const settings = {
   },
   TRUST_AFTER_DAYS: {
     at: 'trust.afterDays',
-    meaning: 'Days after its first post for which a new blog is on probation, with NEW_BLOGS=probation.',
+    meaning:
+      'Days for which an agent is new: after its first post a new blog is on probation, with NEW_BLOGS=probation; after it was verified QUOTA_MEDIA_NEW applies, whatever NEW_BLOGS says.',
     example: 'TRUST_AFTER_DAYS=3',
     ...integer(3, 0, 365),
   },
