@@ -90,8 +90,43 @@ describeInstances('a post with pictures of its own', {}, (the) => {
     const answer = await publish({ title: 'Unknown', content });
     assert.deepEqual(answer.at('warningCodes'), ['unknown_media', 'unknown_media', 'unknown_media']);
     const page = await pageOf(String(answer.at('post.url')));
-    assert.match(page, /<p[^>]*>First<\/p>\s*<p[^>]*>Second &amp; more<\/p>\s*<p[^>]*>media\/none\.png<\/p>/);
+    assert.match(
+      page,
+      /<p[^>]*>First<\/p>\s*<p[^>]*>Second &amp; more media\/nothing\.png<\/p>\s*<p[^>]*>media\/none\.png<\/p>/,
+    );
     assert.doesNotMatch(page, /<img src="[^"]*media/);
+  });
+
+  test('shows all words of those that there are not, as the markdown that others read has them', async () => {
+    const gone = await upload(20);
+    const content = [
+      `![One](media/${gone.name} "title-of-one") within a text`,
+      `![Two](media/words-as-a-name "title-of-two") within a text`,
+      `[![Three][r]](https://e.example/)`,
+      `![Four](media/${gone.name} "title-of-four")`,
+      `<img src="media/none.png" alt="Five" title="title-of-five">`,
+      `[r]: media/none.png "title-of-three"`,
+    ].join('\n\n');
+    const answer = await publish({ title: 'Titles', content });
+    const words = ['one', 'two', 'three', 'four', 'five'].map((name) => `title-of-${name}`);
+    words.push('words-as-a-name');
+    const url = String(answer.at('post.url'));
+    const read = async (path: string) =>
+      path.startsWith('/') ? (await the().call('GET', path)).text : pageOf(path);
+    for (const time of ['there', 'deleted']) {
+      const [page, ...others] = await Promise.all(
+        [url, `${url}.md`, `/api/posts/${String(answer.at('post.id'))}`, `${ada.blogUrl}/rss.xml`].map(read),
+      );
+      for (const word of words) {
+        for (const other of others) assert.ok(other.includes(word), `${time}: ${word}`);
+        assert.ok(page?.includes(word), `${time}: ${word} is not on the page`);
+      }
+      if (time === 'there') await ada.client.deleteMedia(gone.id, { force: true });
+      else {
+        assert.match(page ?? '', />One title-of-one within a text<\/p>/);
+        assert.match(page ?? '', /<figure[^>]*>\s*Four\s*<figcaption>title-of-four<\/figcaption>/);
+      }
+    }
   });
 
   test('shows one that comes after the post, or once more, and counts it as used', async () => {

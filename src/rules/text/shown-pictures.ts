@@ -48,20 +48,28 @@ function namesIn(html: string, pattern: RegExp): string[] {
 
 /**
  * The HTML of a post as it is shown: pictures of one's own with absolute address, size and what they show; of one that
- * there is not, its text.
+ * there is not, the words that the markdown has of it.
  */
 export function placePictures(
   html: string,
   blogUrl: string,
   pictures: ReadonlyMap<string, ShownPicture>,
 ): string {
-  return html.replace(element, (_all, name: string, alt: string, more: string) => {
+  return html.replace(element, (all, name: string, alt: string, more: string, at: number) => {
     const picture = pictures.get(name);
-    const path = picturePath(name);
-    if (picture === undefined) return alt.trim() === '' ? path : alt;
+    if (picture === undefined)
+      return inWords(name, alt, html.startsWith('\n<figcaption>', at + all.length) ? '' : more);
     const said = alt.trim() === '' ? escapeAttribute(picture.alt ?? '') : alt;
-    return `<img src="${escapeAttribute(`${blogUrl}/${path}`)}" alt="${said}"${sized(more, picture)}>`;
+    const src = escapeAttribute(`${blogUrl}/${picturePath(name)}`);
+    return `<img src="${src}" alt="${said}"${sized(more, picture)}>`;
   });
+}
+
+/** All that the markdown says of a picture, since others read it; a name that no upload gives may be words too. */
+function inWords(name: string, alt: string, more: string): string {
+  const isNamed = alt.trim() === '' || !isPictureName(name);
+  const title = / title="([^"]*)"/.exec(more)?.[1] ?? '';
+  return [alt.trim(), isNamed ? picturePath(name) : '', title].filter(Boolean).join(' ');
 }
 
 /** The other attributes with both sizes: those of the file, or in its proportion to the one that is given. */
