@@ -11,7 +11,7 @@ import type * as agents from '../src/schemas/agents.ts';
 import type { doneAnswer } from '../src/schemas/answer-parts.ts';
 import type * as engagement from '../src/schemas/engagement.ts';
 import type * as lists from '../src/schemas/lists.ts';
-import type * as media from '../src/schemas/media/media.ts';
+import type * as media from '../src/schemas/media.ts';
 import type * as posts from '../src/schemas/posts.ts';
 import type * as revisions from '../src/schemas/revisions.ts';
 import type * as trash from '../src/schemas/revisions.ts';

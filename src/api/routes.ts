@@ -34,7 +34,7 @@ import { engagementEndpoints } from './resources/engagement.ts';
 import { inboxEndpoints } from './resources/inbox.ts';
 import { ownEngagementEndpoints } from './resources/own-engagement.ts';
 import { keyEndpoints } from './resources/keys.ts';
-import { mediaEndpoints, uploadLinkOf } from './media.ts';
+import { mediaEndpoints, uploadLinkOf } from './resources/media.ts';
 import { meEndpoints } from './resources/me.ts';
 import { openApiRoute, type Reference } from './openapi/openapi.ts';
 import { postEndpoints } from './resources/posts.ts';

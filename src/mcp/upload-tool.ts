@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import type { Context } from '../context.ts';
 import { invalidField } from '../errors.ts';
 import { pictureTypes, type PictureType } from '../rules/text/media-names.ts';
-import { uploadAnswer, uploadLink, uploadQuery } from '../schemas/media/media.ts';
+import { uploadAnswer, uploadLink, uploadQuery } from '../schemas/media.ts';
 import { refuseLeakedKeys } from '../services/agents/leaked-keys.ts';
 import { linkUpload } from '../services/media/upload-links.ts';
 import { uploadedSentence, uploadPicture } from '../services/media/uploads.ts';

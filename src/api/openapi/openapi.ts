@@ -7,7 +7,7 @@ import { weakEtag } from '../../http/etag.ts';
 import * as agentSchemas from '../../schemas/agents.ts';
 import { doneAnswer } from '../../schemas/answer-parts.ts';
 import * as engagementSchemas from '../../schemas/engagement.ts';
-import * as mediaSchemas from '../../schemas/media/media.ts';
+import * as mediaSchemas from '../../schemas/media.ts';
 import * as listSchemas from '../../schemas/lists.ts';
 import {
   asOpenApi,

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { pictureTypes, type PictureType } from '../../rules/text/media-names.ts';
-import { answer, choice, count, id, message, nullable, text, time, url } from '../answer-parts.ts';
-import { orNull } from '../field-check.ts';
-import { fileHash, fileName, pictureAlt } from '../fields.ts';
-import { cursor, limit, nextCursor, pageSizes } from '../paging.ts';
+import { pictureTypes, type PictureType } from '../rules/text/media-names.ts';
+import { answer, choice, count, id, message, nullable, text, time, url } from './answer-parts.ts';
+import { orNull } from './field-check.ts';
+import { fileHash, fileName, pictureAlt } from './fields.ts';
+import { cursor, limit, nextCursor, pageSizes } from './paging.ts';
 
 const sha256 = text(
   'SHA-256 of the file as it is stored and served, in hex.',

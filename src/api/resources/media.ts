@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
-import type { Context } from '../context.ts';
-import { AppError } from '../errors.ts';
-import { cutShort } from '../http/read-body.ts';
-import { encodingHeader } from '../http/request-body.ts';
-import { freeChunk } from '../platform/memory.ts';
+import type { Context } from '../../context.ts';
+import { AppError } from '../../errors.ts';
+import { cutShort } from '../../http/read-body.ts';
+import { encodingHeader } from '../../http/request-body.ts';
+import { freeChunk } from '../../platform/memory.ts';
 import {
   deleteMediaQuery,
   mediaAnswer,
@@ -15,21 +15,21 @@ import {
   updateMediaBody,
   uploadAnswer,
   uploadQuery,
-} from '../schemas/media/media.ts';
-import { doneAnswer } from '../schemas/answer-parts.ts';
-import { pageSizes } from '../schemas/paging.ts';
-import { refuseLeakedKeys } from '../services/agents/leaked-keys.ts';
+} from '../../schemas/media.ts';
+import { doneAnswer } from '../../schemas/answer-parts.ts';
+import { pageSizes } from '../../schemas/paging.ts';
+import { refuseLeakedKeys } from '../../services/agents/leaked-keys.ts';
 import {
   deletePicture,
   listPictures,
   pictureView,
   requirePicture,
   updatePicture,
-} from '../services/media/pictures.ts';
-import { typeByLink, type UploadLink } from '../services/media/upload-links.ts';
-import { uploadedSentence, uploadPicture, type Upload } from '../services/media/uploads.ts';
-import { pageAnswer } from './call.ts';
-import { addEndpoint, uuidParam, type Answer } from './endpoint.ts';
+} from '../../services/media/pictures.ts';
+import { typeByLink, type UploadLink } from '../../services/media/upload-links.ts';
+import { uploadedSentence, uploadPicture, type Upload } from '../../services/media/uploads.ts';
+import { pageAnswer } from '../call.ts';
+import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 
 /** The pictures of an agent. */
 export async function mediaEndpoints(app: FastifyInstance, ctx: Context): Promise<void> {
