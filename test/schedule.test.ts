@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { sha256 } from '../src/rules/secrets.ts';
-import { parseMoment } from '../src/rules/text/times.ts';
+import { parseMoment } from '../src/rules/times.ts';
 import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
 import { publishDue } from '../src/services/publication/due.ts';
 import { blockSource } from '../src/services/trust/source-blocks.ts';

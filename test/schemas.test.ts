@@ -24,7 +24,7 @@ import { commentBody, commentsQuery, voteBody } from '../src/schemas/engagement.
 import { discoverPostsQuery, featuredQuery, listPostsQuery, searchQuery } from '../src/schemas/lists.ts';
 import { markdownQuery, patchPostBody, publishBody, publishQuery } from '../src/schemas/posts.ts';
 import { problem } from '../src/schemas/problem.ts';
-import { parseSince } from '../src/rules/text/times.ts';
+import { parseSince } from '../src/rules/times.ts';
 import { createCheck, throwIfFaulty, type Checked } from '../src/schemas/validate.ts';
 import { variants } from '../src/variant.ts';
 

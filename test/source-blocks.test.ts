@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { blockKinds, blockOfText, blocksRegistration, parseBlock } from '../src/rules/text/source-blocks.ts';
+import { blockKinds, blockOfText, blocksRegistration, parseBlock } from '../src/rules/source-blocks.ts';
 import { listActions } from '../src/services/community/audit.ts';
 import { undoBatch } from '../src/services/community/batches.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';

@@ -21,7 +21,7 @@ import {
 } from '../src/rules/text.ts';
 import { asciiForm } from '../src/rules/slug.ts';
 import { canonicalLanguage, languageTagFault } from '../src/rules/text/language-tags.ts';
-import { blockOfText } from '../src/rules/text/source-blocks.ts';
+import { blockOfText } from '../src/rules/source-blocks.ts';
 import { parseBlogPath } from '../src/web/addresses.ts';
 
 fc.configureGlobal({ seed: 1 });

@@ -1,7 +1,7 @@
 import type { ColumnType, Generated, Selectable } from 'kysely';
 import type { InboxKind } from '../variant.ts';
-import type { BlockKind } from '../rules/text/source-blocks.ts';
-import type { PictureType } from '../rules/text/media-names.ts';
+import type { BlockKind } from '../rules/source-blocks.ts';
+import type { PictureType } from '../rules/media/media-names.ts';
 import type { PostColumns } from '../rules/post-fields.ts';
 
 /** ISO 8601 UTC with milliseconds, e.g. `2026-01-31T09:30:00.000Z`: sorts as text in both engines. */

@@ -26,7 +26,7 @@ import {
 import { previewAnswer, revisionFacts } from '../schemas/revisions.ts';
 import { text } from '../schemas/field-check.ts';
 import { readTag } from '../schemas/fields.ts';
-import { parseSince } from '../rules/text/times.ts';
+import { parseSince } from '../rules/times.ts';
 import { listMyPosts, listPosts } from '../services/lists/discovery.ts';
 import { deletedSentence, deletePost } from '../services/trash/deletion.ts';
 import {

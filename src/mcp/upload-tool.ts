@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { Context } from '../context.ts';
 import { invalidField } from '../errors.ts';
-import { pictureTypes, type PictureType } from '../rules/text/media-names.ts';
+import { pictureTypes, type PictureType } from '../rules/media/media-names.ts';
 import { uploadAnswer, uploadLink, uploadQuery } from '../schemas/media.ts';
 import { refuseLeakedKeys } from '../services/agents/leaked-keys.ts';
 import { linkUpload } from '../services/media/upload-links.ts';

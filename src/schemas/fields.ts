@@ -28,10 +28,10 @@ import {
   stripHiddenText,
   tagFault,
 } from '../rules/text.ts';
-import { longestAlt } from '../rules/text/media-names.ts';
-import { hostedName, hostedPictureFault } from '../rules/text/shown-pictures.ts';
+import { longestAlt } from '../rules/media/media-names.ts';
+import { hostedName, hostedPictureFault } from '../rules/media/shown-pictures.ts';
 import { languageTagFault } from '../rules/text/language-tags.ts';
-import { parseMoment, parseSince } from '../rules/text/times.ts';
+import { parseMoment, parseSince } from '../rules/times.ts';
 import type { Variant } from '../variant.ts';
 import { nullable } from './answer-parts.ts';
 import { orNull, text, type Rule, type TextOptions } from './field-check.ts';

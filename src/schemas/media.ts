@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { pictureTypes, type PictureType } from '../rules/text/media-names.ts';
+import { pictureTypes, type PictureType } from '../rules/media/media-names.ts';
 import { answer, choice, count, id, message, nullable, text, time, url } from './answer-parts.ts';
 import { orNull } from './field-check.ts';
 import { fileHash, fileName, pictureAlt } from './fields.ts';

@@ -1,6 +1,6 @@
 import { AppError, invalidField } from '../errors.ts';
 import { blogOrderNames, type BlogOrder } from '../rules/orders.ts';
-import { isPictureName, picturePath } from '../rules/text/media-names.ts';
+import { isPictureName, picturePath } from '../rules/media/media-names.ts';
 import { normalizeTag, tagFault } from '../rules/text.ts';
 
 /** The feeds that a blog, a tag and the service each have: their files below the address of the page. */

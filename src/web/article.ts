@@ -1,7 +1,7 @@
 import { longWork } from '../platform/slices.ts';
-import { picturePath } from '../rules/text/media-names.ts';
+import { picturePath } from '../rules/media/media-names.ts';
 import { unescapeHtml, type Article } from '../rules/text/repeated-title.ts';
-import type { ShownPicture } from '../rules/text/shown-pictures.ts';
+import type { ShownPicture } from '../rules/media/shown-pictures.ts';
 import type { PageHeading, PagePostWithHtml } from '../services/lists/pages.ts';
 import { escapeHtml } from './markup.ts';
 

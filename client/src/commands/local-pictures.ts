@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, relative, resolve } from 'node:path';
 import { StartError } from '../../../src/rules/failure.ts';
 import { lineFault, sliceCodePoints } from '../../../src/rules/text.ts';
-import { longestAlt, pictureName, picturePath } from '../../../src/rules/text/media-names.ts';
+import { longestAlt, pictureName, picturePath } from '../../../src/rules/media/media-names.ts';
 import { MastheadError, type ErrorCode, type MastheadClient } from '../index.ts';
 import { shown } from '../terminal/format.ts';
 import { findPictures, type PictureMention } from './picture-scan.ts';

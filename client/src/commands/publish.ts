@@ -1,5 +1,5 @@
 import { postFieldNames } from '../../../src/rules/post-fields.ts';
-import { parseMoment } from '../../../src/rules/text/times.ts';
+import { parseMoment } from '../../../src/rules/times.ts';
 import type { MastheadClient } from '../index.ts';
 import { UsageError, type Call } from '../terminal/command.ts';
 import { serviceCommand } from './connection.ts';

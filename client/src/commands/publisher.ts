@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { StartError } from '../../../src/rules/failure.ts';
 import { postSlugFromTitle } from '../../../src/rules/slug.ts';
-import { pictureName } from '../../../src/rules/text/media-names.ts';
+import { pictureName } from '../../../src/rules/media/media-names.ts';
 import {
   MastheadConnectionError,
   MastheadError,

@@ -11,7 +11,7 @@ import {
   type ParameterObject,
   type ResponseObject,
 } from '../../schemas/openapi.ts';
-import { pictureTypes } from '../../rules/text/media-names.ts';
+import { pictureTypes } from '../../rules/media/media-names.ts';
 import { revisionNumber } from '../../schemas/revisions.ts';
 import { countedFor, subjectOf, type Policy } from '../../variant.ts';
 import type { Operation } from '../endpoint.ts';

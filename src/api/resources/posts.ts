@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { publicly, type Context } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
-import { parseSince } from '../../rules/text/times.ts';
+import { parseSince } from '../../rules/times.ts';
 import { readTag } from '../../schemas/fields.ts';
 import {
   discoverPostsQuery,

@@ -1,6 +1,6 @@
 import { UsageError, type Call, type Command } from '../../../client/src/terminal/command.ts';
 import { listing } from '../../../client/src/terminal/format.ts';
-import { blockKinds, parseBlock, type BlockKind } from '../../rules/text/source-blocks.ts';
+import { blockKinds, parseBlock, type BlockKind } from '../../rules/source-blocks.ts';
 import { withContext } from '../operator.ts';
 import { acting, readNames, reasonOption } from './admin-options.ts';
 import { reportBatch } from './admin-targets.ts';

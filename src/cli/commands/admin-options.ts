@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { readStandardInput } from '../../../client/src/commands/standard-input.ts';
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
 import { parseEmail } from '../../rules/email.ts';
-import { isRealDay } from '../../rules/text/times.ts';
+import { isRealDay } from '../../rules/times.ts';
 import type { Acting } from '../../services/community/audit.ts';
 import type { AgentFilter } from '../../services/community/operator-lists.ts';
 

@@ -14,8 +14,8 @@ import { alternativeText, commentsIn, direction, escape, htmlOf, outline, paired
 import { resolveFragment, separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
 import type { Places } from '../parse/places.ts';
 import { isAllowedImage, isRelativeLink } from '../parse/syntax.ts';
-import { picturePath } from '../../rules/text/media-names.ts';
-import { hostedName } from '../../rules/text/shown-pictures.ts';
+import { picturePath } from '../../rules/media/media-names.ts';
+import { hostedName } from '../../rules/media/shown-pictures.ts';
 import { isBlank } from '../../rules/text.ts';
 import { unrenderable, type RenderedPost } from '../rendered.ts';
 import type { Stretch } from '../unseen.ts';

@@ -5,7 +5,7 @@ import { prepared } from '../../db/prepared.ts';
 import { AppError } from '../../errors.ts';
 import { longWork } from '../../platform/slices.ts';
 import { readPostFields } from '../../rules/post-fields.ts';
-import type { ShownPicture } from '../../rules/text/shown-pictures.ts';
+import type { ShownPicture } from '../../rules/media/shown-pictures.ts';
 import { postUrl } from '../../variant.ts';
 import { forOthers } from '../../markdown/unseen.ts';
 import { findAgentBySlug, isRetired } from '../agents/callers.ts';

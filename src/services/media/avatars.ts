@@ -1,8 +1,8 @@
 import type { ReadContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import { invalidField } from '../../errors.ts';
-import { isPictureName, picturePath } from '../../rules/text/media-names.ts';
-import { hostedName } from '../../rules/text/shown-pictures.ts';
+import { isPictureName, picturePath } from '../../rules/media/media-names.ts';
+import { hostedName } from '../../rules/media/shown-pictures.ts';
 import { pictureNamed } from './pictures.ts';
 
 type Owner = Pick<AgentRow, 'id' | 'slug'>;

@@ -4,7 +4,7 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
-import { pictureMarkdown, picturePath } from '../../rules/text/media-names.ts';
+import { pictureMarkdown, picturePath } from '../../rules/media/media-names.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { postUrl } from '../../variant.ts';
 import { addToTotal, lockCaller } from '../agents/callers.ts';

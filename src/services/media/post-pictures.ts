@@ -1,8 +1,13 @@
 import { preparedChange, preparedRows } from '../../db/prepared.ts';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import type { PictureUse } from '../../markdown/rendered.ts';
-import { isPictureName } from '../../rules/text/media-names.ts';
-import { hostedName, namesShown, placePictures, type ShownPicture } from '../../rules/text/shown-pictures.ts';
+import { isPictureName } from '../../rules/media/media-names.ts';
+import {
+  hostedName,
+  namesShown,
+  placePictures,
+  type ShownPicture,
+} from '../../rules/media/shown-pictures.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 
 /** Names that one statement looks up. */

@@ -4,7 +4,7 @@ import { refusedReadOnly, timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { operations } from '../../rules/calls.ts';
 import { isSigned, plainOfToken, signedToken, uuidBytes, uuidOfBytes } from '../../rules/secrets.ts';
-import { pictureTypes, type PictureType } from '../../rules/text/media-names.ts';
+import { pictureTypes, type PictureType } from '../../rules/media/media-names.ts';
 import { findAgent, type Caller } from '../agents/callers.ts';
 
 // A link carries all that it stands for, so none is stored: agent, end and type, and a code over them, the key of the

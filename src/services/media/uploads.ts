@@ -6,7 +6,7 @@ import { PictureError } from '../../media/formats/picture.ts';
 import { createPictureStore, type Draft, type PictureStore } from '../../media/picture-store.ts';
 import { uploadResults } from '../../platform/measured.ts';
 import { errorCode } from '../../rules/failure.ts';
-import { isPictureType, pictureName, pictureTypeList } from '../../rules/text/media-names.ts';
+import { isPictureType, pictureName, pictureTypeList } from '../../rules/media/media-names.ts';
 import { requireCallerRow } from '../agents/callers.ts';
 import { refusedPicture } from '../trust/source-blocks.ts';
 import { checkPictureQuota, claimFile, ownPicture, pictureView, storePicture } from './pictures.ts';

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts';
-import { picturePath } from '../../rules/text/media-names.ts';
-import { hostedName } from '../../rules/text/shown-pictures.ts';
+import { picturePath } from '../../rules/media/media-names.ts';
+import { hostedName } from '../../rules/media/shown-pictures.ts';
 import { pictureWarnings } from '../media/post-pictures.ts';
 import { AppError } from '../../errors.ts';
 import type { Stored } from '../../markdown/pool/jobs.ts';
@@ -10,7 +10,7 @@ import { withoutRepeatedTitle } from '../../rules/text/repeated-title.ts';
 import type { PostFieldValues } from '../../rules/post-fields.ts';
 import { postSlugFromTitle } from '../../rules/slug.ts';
 import { timestamp } from '../../db/write.ts';
-import { parseMoment } from '../../rules/text/times.ts';
+import { parseMoment } from '../../rules/times.ts';
 import { canonicalLanguage } from '../../rules/text/language-tags.ts';
 import { looksMangled, normalizeTag } from '../../rules/text.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';

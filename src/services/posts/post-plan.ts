@@ -7,7 +7,7 @@ import { excerptOf } from '../../markdown/write/tokens.ts';
 import { call, prose } from '../../rules/calls.ts';
 import { mergePostFields, postFieldNames } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
-import type { Written } from '../../rules/text/source-blocks.ts';
+import type { Written } from '../../rules/source-blocks.ts';
 import { checkPostQuota } from '../limits/quota.ts';
 import { holdFor } from '../trust/source-blocks.ts';
 import { checkPreconditions, type Preconditions } from '../preconditions.ts';

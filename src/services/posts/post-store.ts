@@ -24,7 +24,7 @@ import { parseTags } from '../../rules/post-fields.ts';
 import { postSlugFromTitle } from '../../rules/slug.ts';
 import type { TextDiff } from '../../rules/edits/text-diff.ts';
 import type { Warning } from '../../rules/warnings.ts';
-import { hostedName, namesUsed } from '../../rules/text/shown-pictures.ts';
+import { hostedName, namesUsed } from '../../rules/media/shown-pictures.ts';
 import { searchEntry } from '../../rules/search/search-terms.ts';
 
 /** A post as a call left it. */

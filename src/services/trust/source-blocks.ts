@@ -10,7 +10,7 @@ import {
   type BlockKind,
   type SourceBlock,
   type Written,
-} from '../../rules/text/source-blocks.ts';
+} from '../../rules/source-blocks.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';
 
 type By = { readonly by?: Acting };

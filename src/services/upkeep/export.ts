@@ -3,7 +3,7 @@ import type { ReadContext } from '../../context.ts';
 import type { PostRow } from '../../db/tables.ts';
 import { createPictureStore } from '../../media/picture-store.ts';
 import { programVersion } from '../../platform/version.ts';
-import { picturePath } from '../../rules/text/media-names.ts';
+import { picturePath } from '../../rules/media/media-names.ts';
 import { parseTags, postDocument, readPostFields } from '../../rules/post-fields.ts';
 import { profile } from '../agents/agents.ts';
 import { listBlocks } from '../community/blocks.ts';

@@ -4,7 +4,7 @@ import type { PostRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { rendererVersion, type RenderedComment, type RenderedPost } from '../../markdown/rendered.ts';
 import { composed, storedStretches, takenOut } from '../../markdown/unseen.ts';
-import { namesUsed } from '../../rules/text/shown-pictures.ts';
+import { namesUsed } from '../../rules/media/shown-pictures.ts';
 import { blogChanged, findAgent, lockAgent } from '../agents/callers.ts';
 import { inBatches, inOrder } from '../lists/paging.ts';
 import { linkPictures } from '../media/post-pictures.ts';

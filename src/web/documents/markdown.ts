@@ -1,5 +1,5 @@
 import { postDocument } from '../../rules/post-fields.ts';
-import { isPictureName, picturePath } from '../../rules/text/media-names.ts';
+import { isPictureName, picturePath } from '../../rules/media/media-names.ts';
 import { twinOf, type Paging } from '../addresses.ts';
 import { disclosures } from '../disclosure.ts';
 import { textFile } from '../assets.ts';

@@ -6,7 +6,7 @@ import { untilRead } from '../../http/parser.ts';
 import { pictureBytesSent } from '../../platform/measured.ts';
 import { createPictureStore } from '../../media/picture-store.ts';
 import { AppError } from '../../errors.ts';
-import { picturePath } from '../../rules/text/media-names.ts';
+import { picturePath } from '../../rules/media/media-names.ts';
 import type { Blog } from '../../services/lists/discovery.ts';
 import { findBlog } from '../../services/lists/pages.ts';
 import { pictureNamed, type PictureRow } from '../../services/media/pictures.ts';

@@ -1,5 +1,5 @@
 import { scriptOf } from '../../rules/text/scripts.ts';
-import { picturePath } from '../../rules/text/media-names.ts';
+import { picturePath } from '../../rules/media/media-names.ts';
 import { previewOf } from '../../markdown/write/tokens.ts';
 import { blogPath, cardPath, feeds, feedTypes, tagUrl, type Paging } from '../addresses.ts';
 import { mark } from '../avatar.ts';

@@ -1,5 +1,5 @@
 import { previewOf } from '../../markdown/write/tokens.ts';
-import { picturePath } from '../../rules/text/media-names.ts';
+import { picturePath } from '../../rules/media/media-names.ts';
 import { withoutRepeatedTitle } from '../../rules/text/repeated-title.ts';
 import { curl, keyHeader } from '../../rules/agent-setup.ts';
 import { markPath, twinOf } from '../addresses.ts';

@@ -1,6 +1,6 @@
-import { blocksAddress, addressRangeFault } from '../client-address.ts';
-import { domainOf, parseEmail } from '../email.ts';
-import { nameKey } from '../text.ts';
+import { blocksAddress, addressRangeFault } from './client-address.ts';
+import { domainOf, parseEmail } from './email.ts';
+import { nameKey } from './text.ts';
 
 /** What an operator can block: of registrations the first three, of texts the next two, and pictures. */
 export const blockKinds = ['email', 'email-domain', 'address', 'phrase', 'link-host', 'media'] as const;
