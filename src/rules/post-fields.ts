@@ -292,20 +292,3 @@ const inlineMarkers =
 
 /** Largest body of a call that carries content, bytes: JSON may escape every letter of it. */
 export const postBodyLimit = 4 * 1024 * 1024;
-
-/** What a report may say is wrong. */
-export const reportReasons = [
-  'spam',
-  'illegal',
-  'harassment',
-  'copyright',
-  'private-data',
-  'malware',
-  'impersonation',
-  'other',
-] as const;
-
-export type ReportReason = (typeof reportReasons)[number];
-
-/** Reasons for which the operator has to know who reports. */
-export const namedReasons: readonly ReportReason[] = ['illegal', 'copyright'];

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox';
 import type { FieldFault } from '../errors.ts';
-import { reportReasons } from '../rules/post-fields.ts';
+import { reportReasons } from '../rules/report-reasons.ts';
 import { answer, id, message, time } from './answer-parts.ts';
 import { appealedAction, appealText, explanation, reporterEmail, reporterName } from './fields.ts';
 

@@ -6,7 +6,7 @@ import { AppError } from '../../errors.ts';
 import { mailboxKeyOf, parseEmail } from '../../rules/email.ts';
 import { keyedHash, uuidv7 } from '../../rules/secrets.ts';
 import { stripHiddenText, withoutKeys } from '../../rules/text.ts';
-import { namedReasons, type ReportReason } from '../../rules/post-fields.ts';
+import { namedReasons, type ReportReason } from '../../rules/report-reasons.ts';
 import type { ReportBody } from '../../schemas/reports.ts';
 import { findAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from '../community/audit.ts';

@@ -1,4 +1,4 @@
-import { namedReasons, reportReasons } from '../../rules/post-fields.ts';
+import { namedReasons, reportReasons } from '../../rules/report-reasons.ts';
 import { html, type Markup } from '../markup.ts';
 import { layout, type Chrome } from './layout.ts';
 import { notSent, pageHead } from './parts.ts';
