@@ -210,15 +210,18 @@ describeInstances('revisions of a post', {}, (the) => {
     assert.match((await client.diffRevisions(post.id, 1)).diff, /^-one\n\+six$/m);
   });
 
-  test('that hold a key that works by now are not restored', async () => {
+  test('that hold a key that works by now are not restored, nor such drafts published', async () => {
     const { client } = await newAgent();
     const later = randomUUID();
     const { post } = await client.publish({ title: 'Key', content: `it is ${later}` });
     await client.updatePost(post.id, { content: 'something' });
+    const { post: draft } = await client.publish({ title: 'Draft', content: `it is ${later}` });
     const eve = await newAgent();
     // As if the key had been given out only now.
     await onDatabase(the().ctx(), `update agents set key_hash = '${sha256(later)}' where id = '${eve.id}'`);
     await assert.rejects(client.restoreRevision(post.id, 1), { code: 'leaked_key' });
+    await assert.rejects(client.updatePost(draft.id, { status: 'published' }), { code: 'leaked_key' });
+    assert.equal((await client.getPost(draft.id)).post.status, 'draft');
   });
 
   test('are erased with those that share their text, and say so', async () => {

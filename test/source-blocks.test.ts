@@ -276,11 +276,17 @@ describeInstances('blocked sources', { env }, (the, variant) => {
     const restored = (await publish('Restored', 'first')).post;
     await client.updatePost(restored.id, { content: 'To be hidden.', status: 'draft' });
     const byStatus = await client.updatePost(restored.id, { status: 'published' });
+    const draft = (await client.publish({ title: 'Draft', content: 'y' })).post;
+    await client.updatePost(draft.id, { content: 'To be hidden.' });
+    await client.deletePost(draft.id);
+    const fromTrash = await client.restorePost(draft.id, { status: 'published' });
+    assert.deepEqual(fromTrash.warningCodes, ['held']);
+    assert.equal((await open(the(), fromTrash.post.url)).status, 404);
     await client.deletePost(hidden.id);
     const afterTrash = await publish('After the trash', 'To be hidden.');
     assert.deepEqual(
-      [byUpdate, bySlug, byStatus, afterTrash].map(({ post }) => post.moderation?.action),
-      ['held', 'held', 'held', 'held'],
+      [byUpdate, bySlug, byStatus, fromTrash, afterTrash].map(({ post }) => post.moderation?.action),
+      ['held', 'held', 'held', 'held', 'held'],
     );
     assert.equal(stored.moderation?.action, 'held');
     // Its twin was public before, and the operator has left that.

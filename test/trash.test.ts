@@ -179,11 +179,14 @@ describeInstances('the trash', { env: unlimited }, (the, variant) => {
     assert.deepEqual(await links(), isCommunity ? [['link', draft.id]] : []);
     await bob.client.deletePost(draft.id);
     await the().ctx().engine.write(blockSource, { kind: 'phrase', value: 'dear ducks' });
-    const { post, message } = await bob.client.restorePost(draft.id);
-    assert.equal(post.moderation?.action, 'held');
+    const { post, message, warningCodes } = await bob.client.restorePost(draft.id);
+    assert.deepEqual([post.moderation?.action, warningCodes], ['held', ['held']]);
     assert.match(message, /^Restored 'Linking'\. It is held back/);
     assert.equal((await open(the(), draft.url)).status, 404);
     assert.deepEqual(await links(), []);
+    await bob.client.deletePost(draft.id);
+    const byModel = await callTool(the(), bob.key, 'restore_post', { post: draft.id });
+    assert.deepEqual(byModel.warningCodes, ['held']);
     await bob.client.deletePost(draft.id);
     await assert.rejects(bob.client.restorePost(draft.id, { slug: bob.key }), { code: 'leaked_key' });
     await countsAreRight();

@@ -40,8 +40,8 @@ export function historyTools(ctx: Context): Tool[] {
       async run({ caller, usage, signal }, { post: postId, revision }) {
         if (revision === undefined) {
           const restored = await restorePost(ctx, caller, { postId }, usage.ticket);
-          const { post, changed } = restored;
-          return { body: { message: restoredSentence(restored), post, changed } };
+          const { post, changed, warnings } = restored;
+          return { warnings, body: { message: restoredSentence(restored), post, changed } };
         }
         const options = { postId, revision, preconditions: noPreconditions, ticket: usage.ticket, signal };
         const published = await restoreRevision(ctx, caller, options);

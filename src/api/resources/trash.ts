@@ -79,9 +79,10 @@ function restoreEndpoint(app: FastifyInstance, ctx: Context): void {
     handle: async ({ caller, body, params, request }) => {
       const wanted = { ...body, postId: uuidParam(params, 'id') };
       const restored = await restorePost(ctx, caller, wanted, request.usage?.ticket);
-      const { post, changed } = restored;
+      const { post, changed, warnings } = restored;
       return {
         headers: { etag: post.etag },
+        warnings,
         body: { message: restoredSentence(restored), post, changed },
       };
     },

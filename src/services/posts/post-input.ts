@@ -20,7 +20,7 @@ import { refuseKeys, refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import type { Preconditions } from '../preconditions.ts';
 import { storedText } from './find-post.ts';
 import { applyEdits, type Base, type Editing } from './post-edits.ts';
-import { findExisting, type Naming } from './post-target.ts';
+import { createsOnly, findExisting, type Naming } from './post-target.ts';
 
 /** What a publish call sends, already checked by the interface's schema; absent fields stay as they are. */
 export type PostFields = Partial<PostFieldValues> &
@@ -95,8 +95,8 @@ async function prepareFields(
     ...(lang === undefined ? {} : { lang }),
     ...(texts.publishAt === undefined ? {} : { publishAt: storedMoment(texts.publishAt) }),
   };
+  const target = { agentId, postId: aim.postId, sent: texts };
   if (change !== null) {
-    const target = { agentId, postId: aim.postId, sent: texts };
     const added = [...(edits ?? []).map((edit) => edit.new), append ?? ''];
     const editing = applyEdits(ctx, { target, change, signal, ...aim });
     const { base, edited, warnings } = await refusingKeys(ctx, added, editing);
@@ -106,7 +106,8 @@ async function prepareFields(
     return { ...(await accepted(ctx, agentId, cleaned, result)), base, diff };
   }
   if (markdown === undefined) {
-    const naming = { agentId, postId: aim.postId, sent: texts };
+    const naming = { ...target, createsOnly: createsOnly(aim.preconditions) };
+    if (texts.status === 'published') await refuseDraftWithKeys(ctx, naming);
     const endsExcerpt = texts.excerpt === null || texts.excerpt === '';
     const madeExcerpt = endsExcerpt ? await excerptOfStored(ctx, naming, signal) : null;
     const sent = { ...cleaned, content: null, rendered: null, madeExcerpt };
@@ -116,6 +117,26 @@ async function prepareFields(
   const result = await refusingKeys(ctx, [content ?? ''], rendering);
   return { ...(await accepted(ctx, agentId, cleaned, result)), base: null, diff: null };
 }
+
+/** A draft that is to be published with the text that is stored, where what is sent leaves the rest as it is too. */
+async function refuseDraftWithKeys(
+  ctx: Context,
+  naming: Naming & { readonly sent: PostFields },
+): Promise<void> {
+  const { post } = await findExisting(ctx, naming);
+  if (post?.status === 'draft') await refuseStoredKeys(ctx, { ...post, ...naming.sent });
+}
+
+/** Refuses to show readers what is stored of a post, where a key or token in it works by now. Throws leaked_key. */
+export async function refuseStoredKeys(
+  ctx: Context,
+  { id, title, slug, excerpt, tags }: Shown & { readonly id: string },
+): Promise<void> {
+  const content = [await storedText(ctx, id, 'content'), await storedText(ctx, id, 'text')];
+  await refuseLeakedKeys(ctx, { content, title, slug, excerpt, tags });
+}
+
+type Shown = Readonly<Record<'title' | 'slug' | 'excerpt' | 'tags', string | readonly string[] | null>>;
 
 /** What a post gets for the excerpt that it was given, as it would with its text; null if that is no longer rendered. */
 async function excerptOfStored(

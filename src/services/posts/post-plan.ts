@@ -73,11 +73,10 @@ export async function planPost(
     holdFor(ctx, writtenIn(input.sent)),
   ]);
   const { post, duplicates } = target;
-  const shows = post !== null && showsMore(post, input.sent);
-  const heldFor = heldAsSent ?? (shows ? await holdForStored(ctx, post, input.sent) : null);
-  // The text that the operator has hidden is not published again beside it.
-  const isHidden = duplicates.hidden !== null || (shows && (await isHiddenAlike(ctx, post, input.sent)));
-  const plan = await planFor(ctx, agent, target, { ...input, isHeld: isHidden || heldFor !== null });
+  const shown = post && showsMore(post, input.sent) ? await holdOf(ctx, post, input.sent) : null;
+  const heldFor = heldAsSent ?? shown?.heldFor ?? null;
+  const isHeld = heldFor !== null || duplicates.hidden !== null || shown?.isHeld === true;
+  const plan = await planFor(ctx, agent, target, { ...input, isHeld });
   return { agent, plan: { ...plan, duplicates, heldFor } };
 }
 
@@ -95,13 +94,23 @@ function writtenIn({ content, rendered, madeExcerpt: _made, ...fields }: PostInp
 }
 
 /**
- * The same for what a call leaves of a post as it is stored: where it publishes a draft, a source may have been blocked
- * meanwhile. Returns the id of the block.
+ * Whether a call that shows a post to readers has it held back for what it leaves of the post as it is stored: a source
+ * may have been blocked meanwhile, and a text that the operator has hidden is not published again beside it. `heldFor`
+ * is the id of the block.
  */
-export async function holdForStored(
+export async function holdOf(
   ctx: ReadContext,
   post: PostRow,
-  sent: Pick<PostInput, 'content'> & Partial<PostInput> = { content: null },
+  sent: Partial<PostInput> & Pick<PostInput, 'content'> = { content: null },
+): Promise<{ readonly isHeld: boolean; readonly heldFor: string | null }> {
+  const heldFor = await holdForStored(ctx, post, sent);
+  return { isHeld: heldFor !== null || (await isHiddenAlike(ctx, post, sent)), heldFor };
+}
+
+async function holdForStored(
+  ctx: ReadContext,
+  post: PostRow,
+  sent: Partial<PostInput> & Pick<PostInput, 'content'>,
 ): Promise<string | null> {
   if (post.status !== 'draft' && sent.content !== null) return null;
   const isMade = post.excerpt_given === 0 && sent.content !== null;

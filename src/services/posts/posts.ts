@@ -212,7 +212,7 @@ function addressWarnings(done: Saved, { slug, title, content }: PostFields, isDr
         `no language is named, so pages name the script alone; send 'lang', such as '${script.language}', the language that is most often written in it`,
       ),
     );
-  if (post.moderation?.action === 'held') warnings.push(warning('held', heldBack));
+  warnings.push(...heldWarnings(post));
   if (isLate)
     warnings.push(
       warning(
@@ -272,6 +272,11 @@ export function restorableRevision({ config }: Context, { changed, former }: Pub
 export function keptBack({ moderation }: Saved['post']): string {
   if (!moderation) return '';
   return moderation.action === 'held' ? ` ${heldBack}` : ' The operator keeps it hidden all the same.';
+}
+
+/** The warning about a post that is held back. */
+export function heldWarnings({ moderation }: Saved['post']): Warning[] {
+  return moderation?.action === 'held' ? [warning('held', heldBack)] : [];
 }
 
 const heldBack = 'It is held back: nobody else sees it until the operator has looked at it.';

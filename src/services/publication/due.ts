@@ -2,10 +2,10 @@ import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { lockAgent } from '../agents/callers.ts';
-import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { noteSchedule } from '../community/inbox-events.ts';
 import { noPreconditions } from '../preconditions.ts';
 import { keptPosts } from '../posts/find-post.ts';
+import { refuseStoredKeys } from '../posts/post-input.ts';
 import { savePostOf } from '../posts/post-store.ts';
 import { doEach, type Between } from '../upkeep/one-by-one.ts';
 
@@ -66,14 +66,11 @@ async function publishOne(ctx: Context, { id: postId, agentId }: Due): Promise<v
 /** What keeps a post from being published: a key or token in it that works by now. */
 async function leakIn(ctx: Context, postId: string): Promise<string | null> {
   const post = await keptPosts(ctx.db)
-    .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
-    .select(['title', 'slug', 'excerpt', 'tags', 'content', 'text'])
+    .select(['id', 'title', 'slug', 'excerpt', 'tags'])
     .where('id', '=', postId)
     .executeTakeFirst();
-  if (!post) return null;
-  const { content, text, ...fields } = post;
   try {
-    await refuseLeakedKeys(ctx, { content: [content, text], ...fields });
+    if (post) await refuseStoredKeys(ctx, post);
     return null;
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'leaked_key') throw error;

@@ -3,24 +3,19 @@ import { defineWrite, timestamp, type Ticket } from '../../db/write.ts';
 import type { AgentRow, PostRow, TrashedRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import type { PostColumns } from '../../rules/post-fields.ts';
+import type { Warning } from '../../rules/warnings.ts';
 import { blogChanged, lockCaller, type Caller } from '../agents/callers.ts';
-import { refuseLeakedKeys } from '../agents/leaked-keys.ts';
 import { checkPostPlace } from '../limits/quota.ts';
 import { countRows, readCursor, readPage, type Order, type Page } from '../lists/paging.ts';
-import {
-  isKept,
-  oldestTrashed,
-  requireOwnOrTrashed,
-  restorableUntil,
-  storedText,
-} from '../posts/find-post.ts';
+import { isKept, oldestTrashed, requireOwnOrTrashed, restorableUntil } from '../posts/find-post.ts';
 import { redirectAgain, type FormerAddress } from '../posts/former-slugs.ts';
 import { keepRevision } from '../posts/post-history.ts';
-import { holdBack, holdForStored, publication } from '../posts/post-plan.ts';
+import { refuseStoredKeys } from '../posts/post-input.ts';
+import { holdBack, holdOf, publication } from '../posts/post-plan.ts';
 import { findBySlug } from '../posts/post-target.ts';
 import { count, index, noteHold, noteLinksOf, storeTags } from '../posts/post-store.ts';
 import { taggedPost, type TaggedPost } from '../posts/post-views.ts';
-import { keptBack } from '../posts/posts.ts';
+import { heldWarnings, keptBack } from '../posts/posts.ts';
 
 /** A deleted post in the list of its agent's trash. */
 export type TrashedPost = Readonly<ReturnType<typeof trashedPost>>;
@@ -95,12 +90,12 @@ export async function restorePost(
   caller: Caller,
   { postId, slug, status }: Restoring,
   ticket?: Ticket,
-): Promise<Restored> {
+): Promise<Restored & { readonly warnings: readonly Warning[] }> {
   const post = await requireOwnOrTrashed(ctx, caller.id, postId);
-  const { title, excerpt, tags } = post;
-  const content = await storedText(ctx, postId, 'content');
-  await refuseLeakedKeys(ctx, { slug, title, excerpt, tags, content });
-  return ctx.engine.write(restoreTrashed, { agentId: caller.id, postId, slug, status }, ticket);
+  await refuseStoredKeys(ctx, { ...post, slug: slug ?? post.trashed_slug });
+  const sent = { agentId: caller.id, postId, slug, status };
+  const restored = await ctx.engine.write(restoreTrashed, sent, ticket);
+  return { ...restored, warnings: heldWarnings(restored.post) };
 }
 
 /** What restoring did, as a sentence. */
@@ -175,9 +170,9 @@ async function takeBack(
   const before = asBefore(trashed);
   const now = timestamp(tx.now());
   const next: PostRow = { ...before, slug, status };
-  // A source may have been blocked meanwhile.
-  const heldFor = status === 'published' ? await holdForStored(tx, next) : null;
-  Object.assign(next, holdBack(next, heldFor !== null, now));
+  // As a draft that becomes public, since nobody sees it in the trash.
+  const hold = status === 'published' ? await holdOf(tx, { ...next, status: 'draft' }) : null;
+  Object.assign(next, holdBack(next, hold?.isHeld ?? false, now));
   Object.assign(next, publication(agent, before, next, now));
   const former = JSON.parse(trashed.trashed_former ?? '[]') as FormerAddress[];
   const moved = slug === before.slug ? [] : [{ slug: before.slug, left_at: now }];
@@ -206,6 +201,6 @@ async function takeBack(
   await index(tx, agent, plan, { rendered: null });
   if (next.listed_at && before.status === 'draft') await noteLinksOf(tx, next, { rendered: null });
   if (next.moderation === 'held' && before.moderation !== 'held')
-    await noteHold(tx, agent, { ...plan, heldFor });
+    await noteHold(tx, agent, { ...plan, heldFor: hold?.heldFor ?? null });
   return next;
 }
