@@ -7,7 +7,7 @@ import { loadConfig } from '../src/config/config.ts';
 import { createLog } from '../src/platform/log.ts';
 import { openContext } from '../src/process/open-context.ts';
 import { register } from '../src/services/agents/registration.ts';
-import { verifyByOperator } from '../src/services/community/moderation.ts';
+import { verifyByOperator } from '../src/services/operators/moderation.ts';
 import { pauseEvents, readWhileWritten } from '../test/support/inbox-readers.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { freePort, spawnServer } from '../test/support/processes.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { inviteAgent } from '../src/services/agents/registration.ts';
-import { actions, listActions, type Acting, type Action } from '../src/services/community/audit.ts';
-import { undoBatch } from '../src/services/community/batches.ts';
+import { actions, listActions, type Acting, type Action } from '../src/services/operators/audit.ts';
+import { undoBatch } from '../src/services/operators/batches.ts';
 import { deleteComment } from '../src/services/community/comment-removal.ts';
 import {
   deleteAgentByOperator,
@@ -12,11 +12,11 @@ import {
   restoreAgent,
   suspendAgent,
   verifyByOperator,
-} from '../src/services/community/moderation.ts';
+} from '../src/services/operators/moderation.ts';
 import { appealsNamed, resolveAppeal } from '../src/services/operators/appeal-lists.ts';
 import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
 import { decideReport } from '../src/services/operators/reports.ts';
-import { moderateComment } from '../src/services/trust/held-comments.ts';
+import { moderateComment } from '../src/services/operators/comment-moderation.ts';
 import { setProbation } from '../src/services/trust/probation.ts';
 import { blockSource, setBlock } from '../src/services/trust/source-blocks.ts';
 import { setMailRefused } from '../src/services/trust/suppression.ts';

@@ -7,7 +7,7 @@ import { openContext } from '../src/process/open-context.ts';
 import { newApiKey, sha256 } from '../src/rules/secrets.ts';
 import { regenerateKey } from '../src/services/agents/api-keys.ts';
 import { createKeyCheck } from '../src/services/agents/callers.ts';
-import { suspendAgent } from '../src/services/community/moderation.ts';
+import { suspendAgent } from '../src/services/operators/moderation.ts';
 import { publish } from '../src/services/posts/posts.ts';
 import { assertOk, describeInstances, startInstance } from './support/instance.ts';
 

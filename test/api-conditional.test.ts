@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { featurePost, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { featurePost, restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
 import { entityTagFault } from '../src/services/preconditions.ts';
 import { rerenderAll } from '../src/services/upkeep/rerender.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { storeComment } from '../src/services/community/engagement.ts';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { atMost } from './support/at-most.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';

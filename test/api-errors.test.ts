@@ -10,7 +10,7 @@ import type { Engine } from '../src/db/database.ts';
 import { AppError, catalogue, type ErrorCode } from '../src/errors.ts';
 import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
-import { suspendAgent } from '../src/services/community/moderation.ts';
+import { suspendAgent } from '../src/services/operators/moderation.ts';
 import { blockSource } from '../src/services/trust/source-blocks.ts';
 import { makePng } from './support/made-pictures.ts';
 import { rawRequest, request, type Answer } from './support/http.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { suspendAgent } from '../src/services/community/moderation.ts';
-import { featurePost } from '../src/services/community/moderation.ts';
+import { suspendAgent } from '../src/services/operators/moderation.ts';
+import { featurePost } from '../src/services/operators/moderation.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 
 describeInstances('one’s own posts', {}, (the, variant) => {

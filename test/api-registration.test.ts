@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent, verifyByOperator } from '../src/services/operators/moderation.ts';
 import {
   assertOk,
   assertProblem,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { suspendAgent } from '../src/services/community/moderation.ts';
+import { suspendAgent } from '../src/services/operators/moderation.ts';
 import { settleCalls } from '../src/services/limits/rate-window.ts';
 import { claimFile } from '../src/services/media/pictures.ts';
 import { appealsNamed, resolveAppeal } from '../src/services/operators/appeal-lists.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listActions } from '../src/services/community/audit.ts';
-import { deletePostByOperator, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { listActions } from '../src/services/operators/audit.ts';
+import { deletePostByOperator, restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { appealsNamed, listAppeals, resolveAppeal } from '../src/services/operators/appeal-lists.ts';
 import { expireAppeals, type Verdict } from '../src/services/operators/appeals.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
-import { moderateComment } from '../src/services/trust/held-comments.ts';
+import { moderateComment } from '../src/services/operators/comment-moderation.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { adminFacts } from './support/operator.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { storeComment } from '../src/services/community/engagement.ts';
-import { featurePost, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { featurePost, restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { describeInstances, type Instance, type TestAgent } from './support/instance.ts';
 import { onDatabase } from './support/on-database.ts';
 import { open } from './support/pages.ts';

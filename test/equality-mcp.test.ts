@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorCodes } from '../src/errors.ts';
 import { postProperties } from '../src/schemas/posts.ts';
-import { suspendAgent } from '../src/services/community/moderation.ts';
+import { suspendAgent } from '../src/services/operators/moderation.ts';
 import type { JsonSchema, OpenApiDocument } from '../src/schemas/openapi.ts';
 import { documentOf, operationsOf, type Placed } from './support/api-document.ts';
 import type { Answer } from './support/http.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { suspendAgent } from '../src/services/community/moderation.ts';
+import { suspendAgent } from '../src/services/operators/moderation.ts';
 import { bodySchemaOf, documentOf, operationsOf, parametersOf, type Placed } from './support/api-document.ts';
 import {
   assertOk,

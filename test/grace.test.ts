@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deleteAgent, eraseDeleted, eraseDue } from '../src/services/agents/self-deletion.ts';
-import type { Acting } from '../src/services/community/audit.ts';
-import { undoBatch } from '../src/services/community/batches.ts';
-import { endSuspensions, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import type { Acting } from '../src/services/operators/audit.ts';
+import { undoBatch } from '../src/services/operators/batches.ts';
+import { endSuspensions, restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { examine, findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';

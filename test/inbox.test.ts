@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { InboxAnswer, InboxEvent, InboxKind } from '../client/src/index.ts';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { expire } from '../src/services/upkeep/expiry.ts';
 import { onFixture, settingsOf } from './support/fixtures.ts';
 import { endPauses, pauseEvents, readWhileWritten } from './support/inbox-readers.ts';

@@ -5,7 +5,7 @@ import { mkdir, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { createPictureStore, lacksRoom } from '../src/media/picture-store.ts';
-import { suspendAgent, restoreAgent } from '../src/services/community/moderation.ts';
+import { suspendAgent, restoreAgent } from '../src/services/operators/moderation.ts';
 import { removeOrphaned, sweepFiles } from '../src/services/media/picture-sweep.ts';
 import { claimFile } from '../src/services/media/pictures.ts';
 import { uploadPicture } from '../src/services/media/uploads.ts';

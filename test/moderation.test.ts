@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listActions } from '../src/services/community/audit.ts';
-import { undoBatch } from '../src/services/community/batches.ts';
+import { listActions } from '../src/services/operators/audit.ts';
+import { undoBatch } from '../src/services/operators/batches.ts';
 import { readTotal } from '../src/services/lists/discovery.ts';
-import { endSuspensions, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
-import { moderateComment } from '../src/services/trust/held-comments.ts';
+import { endSuspensions, restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
+import { moderateComment } from '../src/services/operators/comment-moderation.ts';
 import { adminFacts, admin } from './support/operator.ts';
 import { assertOk, assertProblem, describeInstances } from './support/instance.ts';
 

@@ -6,8 +6,8 @@ import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { MastheadError } from '../client/src/errors.ts';
 import { AppError } from '../src/errors.ts';
-import { listActions } from '../src/services/community/audit.ts';
-import { runEach, undoBatch } from '../src/services/community/batches.ts';
+import { listActions } from '../src/services/operators/audit.ts';
+import { runEach, undoBatch } from '../src/services/operators/batches.ts';
 import { deleteComment } from '../src/services/community/comment-removal.ts';
 import {
   deleteAgentByOperator,
@@ -15,7 +15,7 @@ import {
   featurePost,
   restoreAgent,
   suspendAgent,
-} from '../src/services/community/moderation.ts';
+} from '../src/services/operators/moderation.ts';
 import {
   listAgents,
   listAllComments,
@@ -24,7 +24,7 @@ import {
   statistics,
   type AgentFilter,
   type TextFilter,
-} from '../src/services/community/operator-lists.ts';
+} from '../src/services/operators/operator-lists.ts';
 import { recordAttempt } from '../src/services/mail-delivery.ts';
 import { agentNamed } from '../src/services/operators/named.ts';
 import { expireActions } from '../src/services/upkeep/expiry.ts';

@@ -14,7 +14,7 @@ import { recover, regenerateKey, verifyAgent } from '../src/services/agents/api-
 import { register } from '../src/services/agents/registration.ts';
 import { deleteAgent, undoDeletion } from '../src/services/agents/self-deletion.ts';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
-import { suspendAgent, verifyByOperator } from '../src/services/community/moderation.ts';
+import { suspendAgent, verifyByOperator } from '../src/services/operators/moderation.ts';
 import { listRefused } from '../src/services/trust/suppression.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { claimMail, recordAttempt } from '../src/services/mail-delivery.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
-import { suspendAgent } from '../src/services/community/moderation.ts';
+import { suspendAgent } from '../src/services/operators/moderation.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { matchesEtag } from '../src/http/etag.ts';
 import { chooseEncoding } from '../src/http/encoding.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listActions } from '../src/services/community/audit.ts';
-import { undoBatch } from '../src/services/community/batches.ts';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { listActions } from '../src/services/operators/audit.ts';
+import { undoBatch } from '../src/services/operators/batches.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';

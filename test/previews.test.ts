@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { onDatabase } from './support/on-database.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';

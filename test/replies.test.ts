@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { atMost } from './support/at-most.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';

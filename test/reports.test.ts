@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Caller } from '../src/services/agents/callers.ts';
-import { listActions } from '../src/services/community/audit.ts';
-import { undoBatch } from '../src/services/community/batches.ts';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { listActions } from '../src/services/operators/audit.ts';
+import { undoBatch } from '../src/services/operators/batches.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { listReports } from '../src/services/operators/report-lists.ts';
 import { decideReport, expireReports, fileReport } from '../src/services/operators/reports.ts';
-import { moderateComment } from '../src/services/trust/held-comments.ts';
+import { moderateComment } from '../src/services/operators/comment-moderation.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { sha256 } from '../src/rules/secrets.ts';
 import { parseMoment } from '../src/rules/times.ts';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { publishDue } from '../src/services/publication/due.ts';
 import { blockSource } from '../src/services/trust/source-blocks.ts';
 import { examine, findWrongCounts } from '../src/services/upkeep/doctor.ts';

@@ -7,7 +7,7 @@ import { createSearches } from '../src/services/lists/searches.ts';
 import { nearest } from '../src/services/lists/vocabulary.ts';
 import { indexRenamed } from '../src/services/posts/renamed.ts';
 import { parseSearch } from '../src/rules/search/search-terms.ts';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import type { FoundPost } from '../client/src/index.ts';
 import {
   assertOk,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { before, test } from 'node:test';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { makeLargePng, makePng } from './support/made-pictures.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Context } from '../src/context.ts';
-import { featurePost, restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { featurePost, restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { settleCommunity } from '../src/services/community/settle.ts';
 import { onFixture, settingsOf } from './support/fixtures.ts';
 import { assertOk, describeInstances, type Instance, type TestAgent } from './support/instance.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
-import { restoreAgent, suspendAgent } from '../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { describeInstances, type Instance, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
 

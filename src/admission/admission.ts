@@ -13,7 +13,7 @@ import {
   type Caller,
   type Hidden,
 } from '../services/agents/callers.ts';
-import { endSuspensionOf } from '../services/community/moderation.ts';
+import { endSuspensionOf } from '../services/operators/moderation.ts';
 import { bytesHeld, postsHeld } from '../services/limits/quota.ts';
 import { rateHeaders } from '../services/limits/rate-headers.ts';
 import { tokenAsKey } from '../services/agents/tokens.ts';

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { findAgent, isOver, suspensionOf } from '../services/agents/callers.ts';
-import { endSuspensionOf } from '../services/community/moderation.ts';
+import { endSuspensionOf } from '../services/operators/moderation.ts';
 import { agentOfLink, type UploadLink } from '../services/media/upload-links.ts';
 import type { Credential } from './admission.ts';
 

@@ -10,7 +10,7 @@ import * as blocks from './community/blocks.ts';
 import * as commentRemoval from './community/comment-removal.ts';
 import * as engagement from './community/engagement.ts';
 import * as inbox from './community/inbox.ts';
-import * as moderation from './community/moderation.ts';
+import * as moderation from './operators/moderation.ts';
 import * as selfDeletion from './agents/self-deletion.ts';
 import * as postModeration from './operators/post-moderation.ts';
 import * as appeals from './operators/appeals.ts';
@@ -28,7 +28,7 @@ import * as due from './publication/due.ts';
 import * as previews from './publication/previews.ts';
 import * as expiry from './upkeep/expiry.ts';
 import * as revisions from './posts/revisions.ts';
-import * as heldComments from './trust/held-comments.ts';
+import * as commentModeration from './operators/comment-moderation.ts';
 import * as probation from './trust/probation.ts';
 import * as sourceBlocks from './trust/source-blocks.ts';
 import * as suppression from './trust/suppression.ts';
@@ -56,7 +56,7 @@ const modules: readonly Readonly<Record<string, unknown>>[] = [
   expiry,
   exportLeases,
   engagement,
-  heldComments,
+  commentModeration,
   hiding,
   inbox,
   leakedKeys,

@@ -17,7 +17,7 @@ import {
   deleteAgentByOperator,
   suspendAgent,
   verifyByOperator,
-} from '../../src/services/community/moderation.ts';
+} from '../../src/services/operators/moderation.ts';
 import { publish } from '../../src/services/posts/posts.ts';
 import { findWrongCounts } from '../../src/services/upkeep/doctor.ts';
 import { randomFrom } from '../support/random.ts';

@@ -21,7 +21,7 @@ import {
   restoreAgent,
   suspendAgent,
   verifyByOperator,
-} from '../../src/services/community/moderation.ts';
+} from '../../src/services/operators/moderation.ts';
 import { deleteComment } from '../../src/services/community/comment-removal.ts';
 import { storeComment } from '../../src/services/community/engagement.ts';
 import { settleCommunity } from '../../src/services/community/settle.ts';
@@ -29,7 +29,7 @@ import { publish } from '../../src/services/posts/posts.ts';
 import { deleteOwn, deletePost } from '../../src/services/trash/deletion.ts';
 import { eraseTrash, eraseTrashPart, purgeTrash } from '../../src/services/trash/erasure.ts';
 import { restorePost } from '../../src/services/trash/trash.ts';
-import { moderateComment } from '../../src/services/trust/held-comments.ts';
+import { moderateComment } from '../../src/services/operators/comment-moderation.ts';
 import { findWrongCounts } from '../../src/services/upkeep/doctor.ts';
 import { onFixture, type FixtureSettings } from '../support/fixtures.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { loadConfig, passedSocket } from '../../src/config/config.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { openContext } from '../../src/process/open-context.ts';
-import { verifyByOperator } from '../../src/services/community/moderation.ts';
+import { verifyByOperator } from '../../src/services/operators/moderation.ts';
 import { register } from '../../src/services/agents/registration.ts';
 import { startLoad } from '../support/load.ts';
 import { holdSocket } from '../support/passed-socket.ts';

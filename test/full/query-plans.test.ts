@@ -21,7 +21,7 @@ import { endProbations } from '../../src/services/trust/probation.ts';
 import { eraseDue } from '../../src/services/agents/self-deletion.ts';
 import { indexRenamed } from '../../src/services/posts/renamed.ts';
 import { purgeTrash } from '../../src/services/trash/erasure.ts';
-import { restoreAgent, suspendAgent } from '../../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent } from '../../src/services/operators/moderation.ts';
 import { writes } from '../../src/services/writes.ts';
 import { countCall } from '../../src/services/limits/rate-window.ts';
 import { blogOrderNames } from '../../src/rules/orders.ts';

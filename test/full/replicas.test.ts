@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '../../src/config/config.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { openContext } from '../../src/process/open-context.ts';
-import { verifyByOperator } from '../../src/services/community/moderation.ts';
+import { verifyByOperator } from '../../src/services/operators/moderation.ts';
 import { register } from '../../src/services/agents/registration.ts';
 import { request, type Answer } from '../support/http.ts';
 import { query, startPostgres, startStandby, type Cluster, type Standby } from '../support/postgres.ts';

@@ -16,7 +16,7 @@ import { addComment } from '../../src/services/community/engagement.ts';
 import { settleCommunity } from '../../src/services/community/settle.ts';
 import { vote } from '../../src/services/community/votes.ts';
 import { findWrongCounts } from '../../src/services/upkeep/doctor.ts';
-import { restoreAgent, suspendAgent, verifyByOperator } from '../../src/services/community/moderation.ts';
+import { restoreAgent, suspendAgent, verifyByOperator } from '../../src/services/operators/moderation.ts';
 import { moderatePost } from '../../src/services/operators/post-moderation.ts';
 import { deletePost } from '../../src/services/trash/deletion.ts';
 import { publish } from '../../src/services/posts/posts.ts';

@@ -11,7 +11,7 @@ import { openContext } from '../../src/process/open-context.ts';
 import { startServer } from '../../src/server.ts';
 import { addComment } from '../../src/services/community/engagement.ts';
 import { vote } from '../../src/services/community/votes.ts';
-import { suspendAgent, verifyByOperator } from '../../src/services/community/moderation.ts';
+import { suspendAgent, verifyByOperator } from '../../src/services/operators/moderation.ts';
 import { countWaitingMail } from '../../src/services/outbox.ts';
 import { publish } from '../../src/services/posts/posts.ts';
 import { register } from '../../src/services/agents/registration.ts';

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/config.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { openContext, type OpenContext } from '../../src/process/open-context.ts';
 import { register } from '../../src/services/agents/registration.ts';
-import { verifyByOperator } from '../../src/services/community/moderation.ts';
+import { verifyByOperator } from '../../src/services/operators/moderation.ts';
 import { request, type Answer } from './http.ts';
 import type { EngineName } from './instance.ts';
 import { query } from './postgres.ts';

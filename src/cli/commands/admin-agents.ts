@@ -7,7 +7,7 @@ import { createGzip } from 'node:zlib';
 import { UsageError, type Command } from '../../../client/src/terminal/command.ts';
 import { facts, listing } from '../../../client/src/terminal/format.ts';
 import { StartError, errorCode } from '../../rules/failure.ts';
-import type { AgentRecord } from '../../services/community/operator-lists.ts';
+import type { AgentRecord } from '../../services/operators/operator-lists.ts';
 import { withContext } from '../operator.ts';
 import {
   acting,
@@ -44,7 +44,7 @@ const list: Command = {
   },
   async run(call) {
     const { agentCounts, agentSorts, agentStates, listAgents } =
-      await import('../../services/community/operator-lists.ts');
+      await import('../../services/operators/operator-lists.ts');
     const filter = {
       counts: Object.fromEntries(agentCounts.map((what) => [what, readCount(call, what, list.name)])),
       limit: Number(call.value('limit') ?? 100),
@@ -74,7 +74,7 @@ const show: Command = {
   details: [agentNaming],
   operands: ['agent'],
   async run(call) {
-    const { showAgent } = await import('../../services/community/operator-lists.ts');
+    const { showAgent } = await import('../../services/operators/operator-lists.ts');
     const agent = await withContext(call, (ctx) => showAgent(ctx, call.operand('agent')));
     call.result(agent, facts(factsOf(agent), call.columns?.('result')));
   },
@@ -174,7 +174,7 @@ const remove: Command = {
   operands: ['agent…?'],
   options: { ...mailedTargets, ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
-    const { deleteAgentByOperator } = await import('../../services/community/moderation.ts');
+    const { deleteAgentByOperator } = await import('../../services/operators/moderation.ts');
     const { finishErasing } = await import('../../services/agents/self-deletion.ts');
     await onAgents(call, remove.name, {
       outcome: 'deleted',
@@ -194,7 +194,7 @@ const verify: Command = {
   operands: ['slug'],
   options: noteOption,
   async run(call) {
-    const { verifyByOperator } = await import('../../services/community/moderation.ts');
+    const { verifyByOperator } = await import('../../services/operators/moderation.ts');
     const slug = call.operand('slug');
     const { apiKey } = await withContext(call, (ctx) =>
       ctx.engine.write(verifyByOperator, { slug, by: acting(call, verify.name) }),

@@ -28,7 +28,7 @@ const suspend: Command = {
     reason: { meaning: 'The reason that the agents are shown.', value: 'text', required: true },
   },
   async run(call) {
-    const { suspendWholly } = await import('../../services/community/moderation.ts');
+    const { suspendWholly } = await import('../../services/operators/moderation.ts');
     const until = readUntil(call, suspend.name);
     await onAgents(call, suspend.name, {
       outcome: 'suspended',
@@ -50,7 +50,7 @@ const restore: Command = {
   operands: ['agent…?'],
   options: { ...mailedTargets, ...reasonOption },
   async run(call) {
-    const { restoreWholly } = await import('../../services/community/moderation.ts');
+    const { restoreWholly } = await import('../../services/operators/moderation.ts');
     await onAgents(call, restore.name, {
       outcome: 'restored',
       isMeant: ({ suspendedAt, erasedAt }, isNamed) => suspendedAt !== null || (isNamed && erasedAt !== null),
@@ -69,7 +69,7 @@ const undo: Command = {
   operands: ['batch'],
   options: noteOption,
   async run(call) {
-    const { undoBatch } = await import('../../services/community/batches.ts');
+    const { undoBatch } = await import('../../services/operators/batches.ts');
     const by = acting(call, undo.name);
     const done = await withContext(call, (ctx) => undoBatch(ctx, call.operand('batch').toLowerCase(), by));
     const { undone, left, final } = done;
@@ -100,7 +100,7 @@ const log: Command = {
     ...limitOption,
   },
   async run(call) {
-    const { listActions } = await import('../../services/community/audit.ts');
+    const { listActions } = await import('../../services/operators/audit.ts');
     const { idNamed } = await import('../../services/operators/named.ts');
     const named = call.value('target');
     const filter = {

@@ -1,5 +1,5 @@
 import type { Command } from '../../../client/src/terminal/command.ts';
-import type { PostRecord } from '../../services/community/operator-lists.ts';
+import type { PostRecord } from '../../services/operators/operator-lists.ts';
 import { agentOptions, reasonOption, ruleOption } from './admin-options.ts';
 import { onTargets, type Targets } from './admin-targets.ts';
 
@@ -63,8 +63,8 @@ const unhide: Command = {
 export const posts: Targets<PostRecord> = {
   nouns: ['post', 'posts'],
   listAll: async (ctx, chosen) =>
-    (await import('../../services/community/operator-lists.ts')).listAllPosts(ctx, chosen),
-  find: async (ctx, name) => (await import('../../services/community/operator-lists.ts')).showPost(ctx, name),
+    (await import('../../services/operators/operator-lists.ts')).listAllPosts(ctx, chosen),
+  find: async (ctx, name) => (await import('../../services/operators/operator-lists.ts')).showPost(ctx, name),
   heads: ['ID', 'AGENT', 'STATUS', 'TITLE'],
   cells: ({ id, agent, status, title }) => [id, agent ?? '(none)', status, title],
   facts: ({ id, url }) => ({ id, url }),

@@ -1,7 +1,7 @@
 import type { Call, Command, Options } from '../../../client/src/terminal/command.ts';
 import { listing, table } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
-import type { TextFilter } from '../../services/community/operator-lists.ts';
+import type { TextFilter } from '../../services/operators/operator-lists.ts';
 import { withContext } from '../operator.ts';
 import { limitOption, readSince, sinceOption } from './admin-options.ts';
 
@@ -23,7 +23,7 @@ const listPosts: Command = {
     },
   },
   async run(call) {
-    const { listAllPosts, postStates } = await import('../../services/community/operator-lists.ts');
+    const { listAllPosts, postStates } = await import('../../services/operators/operator-lists.ts');
     const state = postStates.find((each) => each === call.value('state'));
     const posts = await withContext(call, async (ctx) =>
       listAllPosts(ctx, { ...(await readFilter(ctx, call, listPosts.name)), state }),
@@ -52,7 +52,7 @@ const listComments: Command = {
     },
   },
   async run(call) {
-    const { commentStates, listAllComments } = await import('../../services/community/operator-lists.ts');
+    const { commentStates, listAllComments } = await import('../../services/operators/operator-lists.ts');
     const state = commentStates.find((each) => each === call.value('state'));
     const comments = await withContext(call, async (ctx) =>
       listAllComments(ctx, {
@@ -87,7 +87,7 @@ const stats: Command = {
   name: 'admin stats',
   summary: 'Show how much there is of everything, and what the last day and week brought.',
   async run(call) {
-    const { statistics } = await import('../../services/community/operator-lists.ts');
+    const { statistics } = await import('../../services/operators/operator-lists.ts');
     const found = await withContext(call, statistics);
     const { agents, posts, comments, votes, mailWaiting } = found;
     const row = (what: string, made: typeof comments, more = '') => [

@@ -4,8 +4,8 @@ import { readStandardInput } from '../../../client/src/commands/standard-input.t
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { isRealDay } from '../../rules/times.ts';
-import type { Acting } from '../../services/community/audit.ts';
-import type { AgentFilter } from '../../services/community/operator-lists.ts';
+import type { Acting } from '../../services/operators/audit.ts';
+import type { AgentFilter } from '../../services/operators/operator-lists.ts';
 
 /** How many entries of a list are shown. */
 export const limitOption: Options = {

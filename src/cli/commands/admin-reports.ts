@@ -80,7 +80,7 @@ const decide: Command = {
     const by = acting(call, decide.name);
     const { reportsNamed } = await import('../../services/operators/report-lists.ts');
     const { decideReport } = await import('../../services/operators/reports.ts');
-    const { runEach } = await import('../../services/community/batches.ts');
+    const { runEach } = await import('../../services/operators/batches.ts');
     const to = ({ uphold: 'upheld', dismiss: 'dismissed', reopen: 'open' } as const)[choice];
     const isDry = call.has('dry-run');
     const { reports, done } = await withContext(call, async (ctx) => {
@@ -158,7 +158,7 @@ const decideAppeals: Command = {
     const isDry = call.has('dry-run');
     const { appealsNamed, canBeUndone, resolveAppeal } =
       await import('../../services/operators/appeal-lists.ts');
-    const { runEach } = await import('../../services/community/batches.ts');
+    const { runEach } = await import('../../services/operators/batches.ts');
     const { ids, final, done } = await withContext(call, async (ctx) => {
       const named = new Set<string>();
       for (const id of await readNames(call.operands))

@@ -1,8 +1,8 @@
 import { confirm, UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
 import { listing } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
-import type { Acting } from '../../services/community/audit.ts';
-import type { AgentFilter, AgentRecord } from '../../services/community/operator-lists.ts';
+import type { Acting } from '../../services/operators/audit.ts';
+import type { AgentFilter, AgentRecord } from '../../services/operators/operator-lists.ts';
 import { withContext } from '../operator.ts';
 import { acting, agentOptions, readAgentFilter, readNames } from './admin-options.ts';
 
@@ -63,7 +63,7 @@ export async function onTargets<One extends { readonly id: string }>(
   targets: Targets<One>,
   { outcome, isMeant, run, isFinal = false }: Work<One>,
 ): Promise<void> {
-  const { runEach } = await import('../../services/community/batches.ts');
+  const { runEach } = await import('../../services/operators/batches.ts');
   const { batch, ...named } = acting(call, command);
   const filter = readChoice(call, command, targets.nouns[1]);
   const { meant, done } = await withContext(call, async (ctx) => {
@@ -155,9 +155,9 @@ export function reportBatch(
 const agents: Targets<AgentRecord> = {
   nouns: ['agent', 'agents'],
   listAll: async (ctx, chosen) =>
-    (await import('../../services/community/operator-lists.ts')).listAgents(ctx, chosen),
+    (await import('../../services/operators/operator-lists.ts')).listAgents(ctx, chosen),
   find: async (ctx, name) =>
-    (await import('../../services/community/operator-lists.ts')).showAgent(ctx, name),
+    (await import('../../services/operators/operator-lists.ts')).showAgent(ctx, name),
   heads: ['SLUG', 'E-MAIL', 'POSTS', 'REGISTERED'],
   cells: ({ slug, id, email, posts, createdAt }) => [slug ?? id, email, String(posts), createdAt],
   facts: ({ id, slug }) => ({ id, slug }),

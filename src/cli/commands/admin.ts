@@ -1,6 +1,6 @@
 import type { Call, Command } from '../../../client/src/terminal/command.ts';
 import type { Context } from '../../context.ts';
-import type { CommentFilter, CommentRecord } from '../../services/community/operator-lists.ts';
+import type { CommentFilter, CommentRecord } from '../../services/operators/operator-lists.ts';
 import { postNaming, postOptions, posts } from './admin-hide.ts';
 import { agentOptions, reasonOption, ruleOption } from './admin-options.ts';
 import { deleting, onTargets, type Targets } from './admin-targets.ts';
@@ -16,7 +16,7 @@ const deletePost: Command = {
   operands: ['post…?'],
   options: { ...postOptions, ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
-    const { deletePostByOperator } = await import('../../services/community/moderation.ts');
+    const { deletePostByOperator } = await import('../../services/operators/moderation.ts');
     const { finishErasingPost } = await import('../../services/trash/erasure.ts');
     await onTargets(call, deletePost.name, posts, {
       outcome: 'deleted',
@@ -52,12 +52,12 @@ function comments(states?: CommentFilter['states']): Targets<CommentRecord> {
   return {
     nouns: ['comment', 'comments'],
     listAll: async (ctx, chosen) =>
-      (await import('../../services/community/operator-lists.ts')).listAllComments(ctx, {
+      (await import('../../services/operators/operator-lists.ts')).listAllComments(ctx, {
         ...chosen,
         states,
       }),
     find: async (ctx, name) =>
-      (await import('../../services/community/operator-lists.ts')).showComment(ctx, name),
+      (await import('../../services/operators/operator-lists.ts')).showComment(ctx, name),
     heads: ['ID', 'AGENT', 'TEXT'],
     cells: ({ id, agent, content }) => [id, agent ?? '(none)', content],
     facts: (comment) => comment,
@@ -71,7 +71,7 @@ const remove: Command = {
   operands: ['comment…?'],
   options: { ...commentOptions, ...ruleOption, ...reasonOption },
   async run(call) {
-    const { moderateComment } = await import('../../services/trust/held-comments.ts');
+    const { moderateComment } = await import('../../services/operators/comment-moderation.ts');
     await onTargets(call, remove.name, comments(), {
       outcome: 'removed',
       isMeant: ({ removedReason }) => removedReason === null,
@@ -87,7 +87,7 @@ const release: Command = {
   operands: ['comment…?'],
   options: { ...commentOptions, ...reasonOption },
   async run(call) {
-    const { moderateComment } = await import('../../services/trust/held-comments.ts');
+    const { moderateComment } = await import('../../services/operators/comment-moderation.ts');
     await onTargets(call, release.name, comments(['held', 'removed']), {
       outcome: 'released',
       isMeant: ({ heldAt }) => heldAt !== null,
@@ -104,7 +104,7 @@ const deleteComment: Command = {
   options: { ...commentOptions, ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
     const { ownerOfPost } = await import('../../services/posts/find-post.ts');
-    const { showComment } = await import('../../services/community/operator-lists.ts');
+    const { showComment } = await import('../../services/operators/operator-lists.ts');
     const removal = await import('../../services/community/comment-removal.ts');
     await onTargets(call, deleteComment.name, afterPost(call), {
       outcome: 'deleted',
@@ -135,7 +135,7 @@ function afterPost({ operands }: Call): Targets<CommentRecord> {
 async function namesPost(ctx: Context, name: string): Promise<boolean> {
   const { commentAt } = await import('../../services/posts/which-post.ts');
   if (URL.canParse(name)) return commentAt(name) === null;
-  const { listAllPosts } = await import('../../services/community/operator-lists.ts');
+  const { listAllPosts } = await import('../../services/operators/operator-lists.ts');
   return (await listAllPosts(ctx, { limit: 1, id: name.toLowerCase() })).length > 0;
 }
 
@@ -156,7 +156,7 @@ function featureCommand(verb: string, featured: boolean, summary: string): Comma
     operands: ['post…?'],
     options: { ...postOptions, ...reasonOption },
     async run(call) {
-      const { featurePost } = await import('../../services/community/moderation.ts');
+      const { featurePost } = await import('../../services/operators/moderation.ts');
       await onTargets(call, `admin posts ${verb}`, posts, {
         outcome: `${verb}d`,
         isMeant: ({ isFeatured }) => isFeatured !== featured,

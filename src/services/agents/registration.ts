@@ -9,7 +9,7 @@ import { uuidOf, uuidv7 } from '../../rules/secrets.ts';
 import { agentSlugFromName } from '../../rules/slug.ts';
 import { warning, type Warning } from '../../rules/warnings.ts';
 import type { RegisterBody } from '../../schemas/agents.ts';
-import { noteAction, type Acting } from '../community/audit.ts';
+import { noteAction, type Acting } from '../operators/audit.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
 import { mailboxIsFull, requireMailBudget } from '../limits/mail-limits.ts';
 import { storedAvatar } from '../media/avatars.ts';

@@ -7,8 +7,8 @@ import { lockAgent } from '../agents/callers.ts';
 import { addCommentBytes } from '../limits/quota.ts';
 import { findPost, requireListed, type FoundPost } from '../posts/find-post.ts';
 import { upholdReports } from '../operators/reports.ts';
-import { noteAction, type Acting } from './audit.ts';
-import { notifyAgent } from './notices.ts';
+import { noteAction, type Acting } from '../operators/audit.ts';
+import { notifyAgent } from '../operators/notices.ts';
 import { isAnswered } from './comment-views.ts';
 import { addToCommentCount, isInCount, noSuchComment, ownComments } from './engagement.ts';
 

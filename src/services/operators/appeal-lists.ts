@@ -3,8 +3,8 @@ import type { Context, ReadContext } from '../../context.ts';
 import { AppError } from '../../errors.ts';
 import type { Tables } from '../../db/tables.ts';
 import { quoted } from '../../rules/text.ts';
-import { isReversible, undoAction } from '../community/batches.ts';
-import type { Acting } from '../community/audit.ts';
+import { isReversible, undoAction } from './batches.ts';
+import type { Acting } from './audit.ts';
 import { decideAppeal, type Verdict } from './appeals.ts';
 import { idNamed } from './named.ts';
 

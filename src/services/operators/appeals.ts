@@ -6,14 +6,7 @@ import { AppError, invalidField } from '../../errors.ts';
 import { newLinkToken, sha256 } from '../../rules/secrets.ts';
 import { stripHiddenText, withoutKeys } from '../../rules/text.ts';
 import { lockAgent } from '../agents/callers.ts';
-import {
-  actionsLike,
-  bySystem,
-  noteAction,
-  type Action,
-  type Acting,
-  type Noted,
-} from '../community/audit.ts';
+import { actionsLike, bySystem, noteAction, type Action, type Acting, type Noted } from './audit.ts';
 import { noteModeration } from '../community/inbox-events.ts';
 import { enqueueMail } from '../outbox.ts';
 

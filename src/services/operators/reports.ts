@@ -9,7 +9,7 @@ import { stripHiddenText, withoutKeys } from '../../rules/text.ts';
 import { namedReasons, type ReportReason } from '../../rules/report-reasons.ts';
 import type { ReportBody } from '../../schemas/reports.ts';
 import { findAgent, lockCaller, type Caller } from '../agents/callers.ts';
-import { bySystem, noteAction, type Acting } from '../community/audit.ts';
+import { bySystem, noteAction, type Acting } from './audit.ts';
 import { mailboxIsFull, mailboxOf } from '../limits/mail-limits.ts';
 import { enqueueMail } from '../outbox.ts';
 import {

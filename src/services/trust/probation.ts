@@ -4,8 +4,8 @@ import type { AgentRow } from '../../db/tables.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { blogChanged, lockAgent } from '../agents/callers.ts';
 import { beginToSettle } from '../agents/hiding.ts';
-import { bySystem, noteAction, type Acting } from '../community/audit.ts';
-import { notifyAgent } from '../community/notices.ts';
+import { bySystem, noteAction, type Acting } from '../operators/audit.ts';
+import { notifyAgent } from '../operators/notices.ts';
 import { doEach, type Between } from '../upkeep/one-by-one.ts';
 
 const day = 24 * 3_600_000;

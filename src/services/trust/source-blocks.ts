@@ -11,7 +11,7 @@ import {
   type SourceBlock,
   type Written,
 } from '../../rules/source-blocks.ts';
-import { bySystem, noteAction, type Acting } from '../community/audit.ts';
+import { bySystem, noteAction, type Acting } from '../operators/audit.ts';
 
 type By = { readonly by?: Acting };
 

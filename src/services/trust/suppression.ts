@@ -1,7 +1,7 @@
 import type { ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
-import { bySystem, noteAction, type Acting } from '../community/audit.ts';
+import { bySystem, noteAction, type Acting } from '../operators/audit.ts';
 import { takesMail } from '../mail-delivery.ts';
 
 /**

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
-import { endSuspensions } from '../community/moderation.ts';
+import { endSuspensions } from '../operators/moderation.ts';
 import { mostKept, numberEvents } from '../community/inbox.ts';
 import { eraseDue } from '../agents/self-deletion.ts';
 import { endProbations } from '../trust/probation.ts';

@@ -1,5 +1,5 @@
 import type { Page, Response } from 'playwright-core';
-import { suspendAgent } from '../../../src/services/community/moderation.ts';
+import { suspendAgent } from '../../../src/services/operators/moderation.ts';
 import type { Instance, TestAgent } from '../../support/instance.ts';
 import { gradientPng } from '../../support/made-pictures.ts';
 import { modelPosts } from '../../support/model-posts.ts';

@@ -1,9 +1,9 @@
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
-import { bySystem, noteAction, type Acting } from '../community/audit.ts';
+import { bySystem, noteAction, type Acting } from './audit.ts';
 import { addToCommentCount, isInCount } from '../community/engagement.ts';
-import { notifyAgent } from '../community/notices.ts';
-import { upholdReports } from '../operators/reports.ts';
+import { notifyAgent } from './notices.ts';
+import { upholdReports } from './reports.ts';
 
 /** What keeps a comment from others: it waits for the operator, or they have removed it. Null: nothing. */
 export type CommentState = 'held' | 'removed' | null;

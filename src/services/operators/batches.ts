@@ -3,12 +3,12 @@ import type { Selectable } from 'kysely';
 import type { Context } from '../../context.ts';
 import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
-import { moderateComment, type CommentState } from '../trust/held-comments.ts';
+import { moderateComment, type CommentState } from './comment-moderation.ts';
 import { setProbation } from '../trust/probation.ts';
 import { setBlock } from '../trust/source-blocks.ts';
 import { setMailRefused } from '../trust/suppression.ts';
-import { moderatePost } from '../operators/post-moderation.ts';
-import { decideReport, type Decision } from '../operators/reports.ts';
+import { moderatePost } from './post-moderation.ts';
+import { decideReport, type Decision } from './reports.ts';
 import { actions, type Acting, type Reversible } from './audit.ts';
 import { featurePost, restoreWholly, suspendWholly } from './moderation.ts';
 

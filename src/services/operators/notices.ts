@@ -2,10 +2,10 @@ import type { WriteContext } from '../../context.ts';
 import type { AgentRow } from '../../db/tables.ts';
 import type { MailDetails } from '../../mail/messages.ts';
 import { postUrl } from '../../variant.ts';
-import { followAction } from '../operators/appeals.ts';
+import { followAction } from './appeals.ts';
 import { enqueueMail } from '../outbox.ts';
 import type { Action, Acting, Noted } from './audit.ts';
-import { noteModeration } from './inbox-events.ts';
+import { noteModeration } from '../community/inbox-events.ts';
 
 type About = {
   /** The post that it was done to, or to a comment on it, by the slugs of its address. */

@@ -7,7 +7,7 @@ import { postUrl } from '../../variant.ts';
 import { mailboxOf } from '../limits/mail-limits.ts';
 import { bytesHeld } from '../limits/quota.ts';
 import { countRows } from '../lists/paging.ts';
-import { agentNamed, commentIdNamed, postIdNamed } from '../operators/named.ts';
+import { agentNamed, commentIdNamed, postIdNamed } from './named.ts';
 import { countWaitingMail } from '../outbox.ts';
 
 /** An agent as an operator sees it. */

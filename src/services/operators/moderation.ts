@@ -12,7 +12,7 @@ import { unverifiable } from '../agents/registration.ts';
 import { endHiding, eraseAgent, isBeingErased } from '../agents/self-deletion.ts';
 import { voidTokens } from '../agents/tokens.ts';
 import { cancelMail } from '../outbox.ts';
-import { upholdReports } from '../operators/reports.ts';
+import { upholdReports } from './reports.ts';
 import { agentsDue, doEach, type Between } from '../upkeep/one-by-one.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
 import { notifyAgent, notifyOwnerOfErased } from './notices.ts';
