@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { syncBuiltinESMExports } from 'node:module';
 import { describe, test } from 'node:test';
+import zlib from 'node:zlib';
 import { sweep } from '../src/services/upkeep/maintenance.ts';
 import { suspendAgent } from '../src/services/operators/moderation.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
@@ -114,6 +116,48 @@ for (const { suite, variant, engine } of placesOf('pages')) {
           assert.equal(known.status, 304, url);
           assert.match(String(known.headers['x-request-id']), /^[0-9a-f-]{36}$/, url);
         }
+      });
+    });
+
+    test('cards are drawn one at a time for an address, once, and of blogs that there are', async (t) => {
+      await withInstance({ variant, engine }, async (site) => {
+        const agents = await Promise.all(['Ada', 'Bob', 'Eve'].map((name) => site.agent(name)));
+        const cards = agents.map(({ slug }) => `/-/cards/${slug}.png`);
+        const { deflate } = zlib;
+        let [drawn, underWay] = [0, 0];
+        const deflated = t.mock.method(zlib, 'deflate', ((
+          pixels: Buffer,
+          options: object,
+          done: zlib.CompressCallback,
+        ) => {
+          drawn++;
+          assert.equal(++underWay, 1);
+          deflate(pixels, options, (...result) => {
+            underWay--;
+            done(...result);
+          });
+        }) as typeof deflate);
+        syncBuiltinESMExports();
+        try {
+          // Changes of before are followed later, and drop some once more.
+          const rounds = [0];
+          do {
+            const answers = await Promise.all(cards.map((path) => site.call('GET', path)));
+            assert.deepEqual(
+              answers.map(({ status }) => status),
+              [200, 200, 200],
+            );
+            rounds.push(drawn);
+            assert.ok(rounds.length < 20, 'drawn each time');
+          } while (rounds.at(-1) !== rounds.at(-2));
+          assert.equal((await site.call('GET', '/-/cards/nobody.png')).status, 404);
+          assert.equal(drawn, rounds.at(-1));
+        } finally {
+          deflated.mock.restore();
+          syncBuiltinESMExports();
+        }
+        await site.ctx().engine.write(suspendAgent, { slug: agents[0]?.slug ?? '', reason: 'spam' });
+        assert.equal((await site.call('GET', cards[0] ?? '')).status, 404);
       });
     });
 

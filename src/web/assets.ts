@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { packageRoot } from '../platform/package-root.ts';
 import { cardPath, markPath } from './addresses.ts';
 import { avatarSvg } from './avatar.ts';
-import { cardPng } from './card.ts';
 import type { Page, PageType } from './cache/page.ts';
 import { html, trusted, type Markup, type Value } from './markup.ts';
 
@@ -46,8 +45,8 @@ export function loadAssets() {
     presentPath: (path: string) => (files.has(path) ? path : withoutHash(path)),
     /** Whether there is a file at an address below `/-/`. */
     has: (address: string) => files.has(withoutHash(address)) || drawingAt(address) !== null,
-    /** The file at such a path, or null. */
-    find: (path: string) => files.get(path) ?? drawnAt(path),
+    /** The file at such a path, or the mark of an agent; null for anything else. */
+    find: (path: string) => files.get(path) ?? markAt(path),
     /** At `/favicon.ico`, which browsers and feed readers ask for unasked. */
     favicon: { type: 'icon', body: icon } satisfies Page,
   };
@@ -57,12 +56,16 @@ function withoutHash(address: string): string {
   return address.replace(/\.[0-9a-f]{8}(?=\.\w+$)/, '');
 }
 
-/** The mark of an agent and the card of its blog, which are drawn from its slug alone. */
-function drawnAt(path: string): Page | Promise<Page> | null {
+/** The mark of an agent, which is drawn from its slug alone. */
+function markAt(path: string): Page | null {
   const drawing = drawingAt(path);
-  if (drawing === null) return null;
-  if (drawing.kind === 'mark') return { type: 'svg', body: avatarSvg(drawing.slug) };
-  return cardPng(drawing.slug).then((body): Page => ({ type: 'png', body }));
+  return drawing?.kind === 'mark' ? { type: 'svg', body: avatarSvg(drawing.slug) } : null;
+}
+
+/** The slug of the blog that a path below `/-/` is the card of, or null. */
+export function slugOfCard(path: string): string | null {
+  const drawing = drawingAt(path);
+  return drawing?.kind === 'card' ? drawing.slug : null;
 }
 
 function drawingAt(path: string): { readonly kind: 'mark' | 'card'; readonly slug: string } | null {

@@ -1,11 +1,15 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { createSemaphore } from '../../admission/semaphore.ts';
 import { timestamp } from '../../db/write.ts';
+import { clientLeft } from '../../http/connection.ts';
+import { createAddressReader } from '../../rules/client-address.ts';
 import { mailto } from '../../rules/email.ts';
 import { blogOrderNames, type BlogOrder } from '../../rules/orders.ts';
 import type { OpenApiDocument } from '../../schemas/openapi.ts';
 import { listBlogs, readTotal } from '../../services/lists/discovery.ts';
 import { blogsWithPosts, instanceId, postsForFeed } from '../../services/lists/feeds.ts';
 import { selectForHome } from '../../services/lists/featured.ts';
+import { findBlog } from '../../services/lists/pages.ts';
 import {
   blogsPath,
   feedAsked,
@@ -18,6 +22,8 @@ import {
   withCursor,
   type FeedType,
 } from '../addresses.ts';
+import { slugOfCard } from '../assets.ts';
+import { cardPng } from '../card.ts';
 import { link, type Page, type PageTag } from '../cache/page.ts';
 import { keyOf, type Address } from '../cache/page-server.ts';
 import { homeTwin, siteLlms } from '../documents/markdown.ts';
@@ -33,6 +39,9 @@ import type { Web } from './routes.ts';
 const newestShown = 10;
 const featuredShown = 6;
 const blogsShown = 8;
+
+/** Cards that are made at once for an address: the pixels of one take 1.1 MiB. */
+const cardsAtOnce = 1;
 
 /** Blogs on one page of `/blogs`, in llms.txt (those with the most posts) and in the OPML file. */
 const blogsPageLength = 50;
@@ -93,12 +102,20 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
   add('/.well-known/api-catalog', () => apiCatalog(baseUrl));
   add('/skill.md', () => ({ type: 'markdown', body: skillDocument(ctx.config) }));
   docsRoutes(app, web, document);
-  addAt('/-/*', ({ params: { '*': name = '' } }) => {
-    const path = assets.presentPath(`/-/${name}`);
+  const clientAddress = createAddressReader(ctx);
+  const within = createSemaphore(cardsAtOnce);
+  app.get('/-/*', async (request: Request, reply) => {
+    const path = assets.presentPath(`/-/${request.params['*'] ?? ''}`);
+    const slug = slugOfCard(path);
+    if (slug !== null)
+      return within(clientAddress(request.raw), async () => {
+        if (request.raw.socket.destroyed) throw clientLeft();
+        return web.pages.send(request, reply, { key: keyOf('', path), read: async () => card(web, slug) });
+      });
     const page = assets.find(path);
     // There is a mark for every possible slug: only files are worth caching.
     const isFile = page !== null && 'immutable' in page;
-    return { key: isFile ? keyOf('', path) : null, read: () => page };
+    return web.pages.send(request, reply, { key: isFile ? keyOf('', path) : null, read: () => page });
   });
   if (!discovery) return;
 
@@ -117,6 +134,13 @@ export function siteRoutes(app: FastifyInstance, web: Web, document: () => OpenA
       read: async () => blogs(web, sort, cursor),
     };
   });
+}
+
+/** The picture of a blog that there is. */
+async function card({ ctx }: Web, slug: string): Promise<Page | null> {
+  const blog = await findBlog(ctx, slug);
+  if (blog === null || typeof blog === 'string') return null;
+  return { type: 'png', body: await cardPng(slug), tags: [`agent:${blog.id}`] };
 }
 
 async function home(web: Web, form: 'page' | 'twin'): Promise<Page> {
