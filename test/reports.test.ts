@@ -5,7 +5,7 @@ import { listActions } from '../src/services/operators/audit.ts';
 import { undoBatch } from '../src/services/operators/batches.ts';
 import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
 import { listReports } from '../src/services/operators/report-lists.ts';
-import { decideReport, expireReports, fileReport } from '../src/services/operators/reports.ts';
+import { decideReport, expireReports, fileReport, type Decision } from '../src/services/operators/reports.ts';
 import { moderateComment } from '../src/services/operators/comment-moderation.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { ageOutRevisions } from '../src/services/upkeep/expiry.ts';
@@ -276,6 +276,68 @@ describeInstances('reports of one moment', {}, (the) => {
     const rows = await ctx.db.selectFrom('reports').select('snapshot').execute();
     const texts = rows.map(({ snapshot }) => snapshot ?? 'none').toSorted();
     assert.deepEqual(texts, ['Pills\n\nBuy.', 'none']);
+  });
+});
+
+describeInstances('a report', {}, (the) => {
+  const reportOf = (url: string, email: string) =>
+    fileReport(
+      the().ctx(),
+      { url, reason: 'spam', explanation, email },
+      { caller: null, address: '203.0.113.1', network: 'n' },
+    );
+  const decide = (reportId: string, to: Decision) =>
+    the()
+      .ctx()
+      .engine.write(decideReport, { reportId, to, by: { ...by, batch: reportId } });
+  const states = async () => {
+    const rows = await the().ctx().db.selectFrom('reports').select('state').orderBy('id').execute();
+    return rows.map(({ state }) => state);
+  };
+
+  test('that was made again after its decision stays decided', async () => {
+    const ctx = the().ctx();
+    const ada = await the().agent('Ada');
+    const { report: former } = await reportOf(ada.blogUrl, 'eve@example.com');
+    await decide(former.id, 'dismissed');
+    assert.equal((await reportOf(ada.blogUrl, 'eve@example.com')).created, true);
+    assert.deepEqual(await undoBatch(ctx, former.id, by), { undone: 0, left: [former.id], final: 0 });
+    const reopened = await adminFacts(the(), {}, 'report', 'decide', former.id, '--reopen', '--reason', 'x');
+    assert.deepEqual([reopened.open, reopened.batch], [0, null]);
+    assert.deepEqual(await states(), ['dismissed', 'open']);
+
+    // SQLite has one writer.
+    if (ctx.config.database.engine !== 'postgres') return;
+    const bob = await the().agent('Bob');
+    const { report: first } = await reportOf(bob.blogUrl, 'eve@example.com');
+    await decide(first.id, 'upheld');
+    await whileLocked<unknown>(ctx, { statement: 'lock table reports in share mode', waiting: 2 }, () => [
+      decide(first.id, 'open'),
+      reportOf(bob.blogUrl, 'eve@example.com'),
+    ]);
+    const open = await listReports(ctx, { limit: 100, state: 'open' });
+    assert.deepEqual(
+      open.map(({ count }) => count),
+      [1, 1],
+    );
+  });
+
+  test('has one decision of two at once', async () => {
+    const ctx = the().ctx();
+    if (ctx.config.database.engine !== 'postgres') return;
+    const cleo = await the().agent('Cleo');
+    const { report } = await reportOf(cleo.blogUrl, 'dan@example.com');
+    const done = await whileLocked(ctx, { statement: 'lock table reports in share mode', waiting: 2 }, () => [
+      decide(report.id, 'dismissed'),
+      decide(report.id, 'upheld'),
+    ]);
+    assert.equal(done.filter(Boolean).length, 1);
+    assert.equal((await listActions(ctx, { limit: 100, target: report.id })).length, 1);
+    const mails = await the().mails('dan@example.com');
+    assert.deepEqual(
+      mails.map(({ email }) => email.subject),
+      ['Your report was received', 'Your report was decided'],
+    );
   });
 });
 

@@ -163,28 +163,44 @@ async function mailReceipt(
   );
 }
 
+type ReportRow = Selectable<Tables['reports']>;
+
 /** What an operator decides about reports. */
 export type Decision = 'open' | 'dismissed' | 'upheld';
 
-/** Decides one report, or opens it again. Returns whether that was to do. Throws not_found. */
+/**
+ * Decides one report, or opens it again. Returns whether that was to do: not where its reporter has reported the same
+ * again, or where another decision came first. Throws not_found.
+ */
 export const decideReport = defineWrite(
   'reports.decide',
   async (tx, { reportId, to, by = bySystem }: { reportId: string; to: Decision; by?: Acting }) => {
     const report = await tx.db
       .selectFrom('reports')
-      .selectAll()
+      .select(['id', 'state', 'target_id', 'reporter'])
       .where('id', '=', reportId)
       .executeTakeFirst();
     if (!report)
       throw new AppError('not_found', `There is no report with the id '${reportId.slice(0, 64)}'.`);
     if (report.state === to) return false;
+    if (to === 'open' && (await isMadeAgain(tx, report))) return false;
+    if (!(await settle(tx, report, to, by.reason))) return false;
     await noteAction(tx, by, decisions[to], { kind: 'report', id: reportId }, { state: report.state });
-    await settle(tx, report, to, by.reason);
     return true;
   },
 );
 
 const decisions = { open: 'reopen-report', dismissed: 'dismiss-report', upheld: 'uphold-report' } as const;
+
+/** Whether its reporter has an open report of the same. Nobody makes one from here to the commit. */
+async function isMadeAgain(
+  tx: WriteContext,
+  { target_id: targetId, reporter }: Pick<ReportRow, 'target_id' | 'reporter'>,
+): Promise<boolean> {
+  await tx.lock(`report:${targetId}`);
+  const ofReporter = openReports(tx, { targetId }).select('id').where('reporter', '=', reporter);
+  return (await ofReporter.executeTakeFirst()) !== undefined;
+}
 
 /**
  * Upholds the open reports of what an operator has acted on, and answers their reporters. Returns what the first of them
@@ -195,27 +211,33 @@ export async function upholdReports(
   of: ReportedOf,
   { reason }: Pick<Acting, 'reason'>,
 ): Promise<string | undefined> {
-  const open = await openReports(tx, of).selectAll().orderBy('id').execute();
+  const open = await openReports(tx, of).select(['id', 'state', 'reason']).orderBy('id').execute();
   for (const report of open) await settle(tx, report, 'upheld', reason);
   return open[0]?.reason;
 }
 
+/** Returns whether the report still had the state that it was read with. */
 async function settle(
   tx: WriteContext,
-  { id, agent_id: erasedWith, email, url }: Selectable<Tables['reports']>,
+  { id, state }: Pick<ReportRow, 'id' | 'state'>,
   to: Decision,
   reason: string | null,
-): Promise<void> {
+): Promise<boolean> {
   const isOpen = to === 'open';
-  await tx.db
+  const settled = await tx.db
     .updateTable('reports')
     .set({ state: to, decided_at: isOpen ? null : timestamp(tx.now()), decision: isOpen ? null : reason })
     .where('id', '=', id)
-    .execute();
-  if (isOpen || email === null) return;
+    .where('state', '=', state)
+    .returning(['agent_id', 'email', 'url'])
+    .executeTakeFirst();
+  if (!settled) return false;
+  const { agent_id: erasedWith, email, url } = settled;
+  if (isOpen || email === null) return true;
   const details = { reportId: id, reportedUrl: url, upheld: to === 'upheld', reason };
   const destination = { to: mailboxOf({ email }), network: null, erasedWith };
   await enqueueMail(tx, 'report-decided', null, details, destination);
+  return true;
 }
 
 /** Takes an agent that is erased out of what it reported. */
