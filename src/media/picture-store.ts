@@ -103,19 +103,20 @@ export function lacksRoom({ bavail, blocks }: { readonly bavail: number; readonl
   return bavail < blocks * leastFree;
 }
 
+/** The length of the file of a picture, or null where there is none; at once, as {@link removePicture}. */
+export function pictureBytes(folder: string, sha256: string): number | null {
+  return statSync(pathOf(folder, sha256), { throwIfNoEntry: false })?.size ?? null;
+}
+
 /**
- * Removes the file of a picture, if it was not written after `before` (epoch ms). At once, so that whoever holds a lock
- * against its being written anew still holds it afterwards. Returns whether there was one.
+ * Removes the file of a picture, if there is one. At once, so that whoever holds a lock against its being written anew still
+ * holds it afterwards.
  */
-export function removePicture(folder: string, sha256: string, before = Infinity): boolean {
-  const path = pathOf(folder, sha256);
+export function removePicture(folder: string, sha256: string): void {
   try {
-    if (statSync(path).mtimeMs > before) return false;
-    unlinkSync(path);
-    return true;
+    unlinkSync(pathOf(folder, sha256));
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false;
-    throw error;
+    if (errorCode(error) !== 'ENOENT') throw error;
   }
 }
 

@@ -66,6 +66,7 @@ for (const engine of engines)
     const lost = (await files()).length - (await rows()).size;
     offset = 2 * day;
     await sweepFiles(ctx, async () => true);
+    offset += day;
     while ((await ctx.engine.write(removeOrphaned, null)).more);
     const { pictures, faults } = await comparePictures(ctx, { bytes: true });
     assert.deepEqual(faults, []);

@@ -1,6 +1,6 @@
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
-import { createPictureStore, removePicture } from '../../media/picture-store.ts';
+import { createPictureStore, pictureBytes, removePicture } from '../../media/picture-store.ts';
 import { errorCode, errorMessage } from '../../rules/failure.ts';
 import { countFile, pictureLock } from './pictures.ts';
 
@@ -10,31 +10,31 @@ const orphansKeptFor = 24 * 3_600_000;
 const filesAtOnce = 20;
 
 /**
- * Removes files that the database does not know of, as a crash or a restored backup leaves them, and notes those that no
- * picture is stored in any more, as agents leave them that are erased at the same moment. Throws at the end if one could
- * not be removed.
+ * Notes files that the database does not know of, as an older backup leaves them, and those that no picture is stored in any
+ * more, as agents leave them that are erased at the same moment. {@link removeOrphaned} removes them a day later.
  */
 export async function sweepFiles(ctx: Context, between: () => Promise<boolean>): Promise<void> {
   const pictures = createPictureStore(ctx.config.media.dir);
-  let failed: string | null = null;
+  let files = 0;
   try {
     await pictures.removeDrafts(ctx.now() - orphansKeptFor);
     for await (const hashes of pictures.all()) {
       const unknown = await unknownFiles(ctx, hashes);
       for (let at = 0; at < unknown.length; at += filesAtOnce) {
         const some = unknown.slice(at, at + filesAtOnce);
-        const reason = await ctx.engine.write(removeUnknown, { hashes: some });
-        failed ??= reason;
+        files += await ctx.engine.write(noteUnknown, { hashes: some });
       }
       const left = await leftFiles(ctx, hashes);
       if (left.length > 0) await ctx.engine.write(noteLeft, { hashes: left });
       if (!(await between())) break;
     }
-    if (failed !== null) throw new Error(failed);
   } catch (error) {
     // No picture was ever stored, or the disk is not there: whoever uses the folder says so.
     if (errorCode(error) === undefined) throw error;
     ctx.log.debug({ err: error }, 'the folder of pictures was not swept');
+  } finally {
+    if (files > 0)
+      ctx.log.warn({ files }, 'files of pictures that the database does not know are removed in a day');
   }
 }
 
@@ -48,6 +48,30 @@ export async function unknownFiles(
   const known = new Set(rows.map(({ sha256 }) => sha256));
   return hashes.filter((hash) => !known.has(hash));
 }
+
+/**
+ * Notes files of which the database says nothing; returns how many. They stay for a day, however old they are: the database
+ * may be an older backup on trial, and they another's.
+ */
+export const noteUnknown = defineWrite(
+  'media.note-unknown',
+  async (tx, { hashes }: { hashes: readonly string[] }): Promise<number> => {
+    const now = timestamp(tx.now());
+    let noted = 0;
+    for (const sha256 of hashes.toSorted()) {
+      await tx.lock(pictureLock(sha256));
+      const blob = tx.db.selectFrom('media_blobs').select('sha256').where('sha256', '=', sha256);
+      const bytes = pictureBytes(tx.config.media.dir, sha256);
+      if (bytes === null || (await blob.executeTakeFirst()) !== undefined) continue;
+      const row = { sha256, bytes, created_at: now, orphaned_at: now, orphaned_by: null };
+      await tx.db.insertInto('media_blobs').values(row).execute();
+      countFile(tx, sha256, bytes, 1);
+      noted++;
+    }
+    return noted;
+  },
+  { deletes: () => true },
+);
 
 /** Of some files those that no picture is stored in, which is not noted. */
 async function leftFiles({ db }: Pick<ReadContext, 'db'>, hashes: readonly string[]): Promise<string[]> {
@@ -131,29 +155,6 @@ async function removeIfOrphaned(tx: WriteContext, sha256: string, due: string): 
   countFile(tx, sha256, removed.bytes, -1);
   return null;
 }
-
-/**
- * Removes old files of which the database says nothing: of a backup that is older than they are. Returns why the first was
- * not removed that could not be: it holds up no other.
- */
-export const removeUnknown = defineWrite(
-  'media.remove-unknown',
-  async (tx, { hashes }: { hashes: readonly string[] }): Promise<string | null> => {
-    let failed: string | null = null;
-    for (const sha256 of hashes.toSorted()) {
-      await tx.lock(pictureLock(sha256));
-      const blob = tx.db.selectFrom('media_blobs').select('sha256').where('sha256', '=', sha256);
-      if ((await blob.executeTakeFirst()) !== undefined || (await isShown(tx, sha256))) continue;
-      try {
-        removePicture(tx.config.media.dir, sha256, tx.now() - orphansKeptFor);
-      } catch (error) {
-        failed ??= errorMessage(error);
-      }
-    }
-    return failed;
-  },
-  { deletes: () => true },
-);
 
 async function isShown({ db }: WriteContext, sha256: string): Promise<boolean> {
   const row = await db.selectFrom('media').select('id').where('sha256', '=', sha256).executeTakeFirst();
