@@ -1,18 +1,22 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
   cpSync,
   mkdirSync,
+  readFileSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { DatabaseError } from 'pg';
 import { examineAll, type Subject } from '../src/cli/doctor/examine.ts';
 import { examineBackup } from '../src/cli/doctor/machine.ts';
@@ -28,7 +32,7 @@ import { startServer, type RunningServer } from '../src/server.ts';
 import type { Finding } from '../src/services/upkeep/doctor.ts';
 import { masthead } from './support/command-line.ts';
 import { request } from './support/http.ts';
-import { freePort, portOf } from './support/processes.ts';
+import { freePort, portOf, quickLoad } from './support/processes.ts';
 import { scratchFolder } from './support/scratch-folder.ts';
 import { sharedPostgres } from './support/shared-postgres.ts';
 import { openSqlite } from './support/sqlite-file.ts';
@@ -583,7 +587,7 @@ describe('doctor names', () => {
       'a lost database',
       'database',
       'wrong',
-      /mv '[^']+\/instance' .*; masthead restore BACKUP/,
+      /mv '[^']+\/instance' .* masthead restore BACKUP/,
       () => folder((path) => rmSync(join(path, 'masthead.db'))),
     ],
     [
@@ -723,6 +727,35 @@ describe('doctor names', () => {
       assert.match(found[0]?.mend ?? '', mend);
       assert.doesNotMatch(JSON.stringify(findings), /hidden|\\n +at |node_modules/);
     });
+
+  test('a damaged database is mended by the line that stands below it', async () => {
+    const planted = cutOff(60_000);
+    const found = (await examined(planted)).find(({ what }) => what === 'file');
+    const programs = join(dir, 'programs');
+    const [calls, backup] = [join(programs, 'calls'), join(programs, 'backup.db')];
+    mkdirSync(programs);
+    assert.equal((await masthead(['backup', backup], env)).code, 0);
+    const program = fileURLToPath(new URL('../bin/masthead.mjs', import.meta.url));
+    for (const [name, script] of [
+      ['systemctl', `echo "systemctl $*" >> '${calls}'`],
+      ['runuser', `echo "runuser $1 $2" >> '${calls}'; shift 3; exec "$@"`],
+      ['masthead', `exec '${process.execPath}' '${program}' "$@"`],
+    ] as const)
+      writeFileSync(join(programs, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    execFileSync('sh', ['-c', (found?.mend ?? '').replace('BACKUP', `'${backup}'`)], {
+      cwd: programs,
+      env: { PATH: `${programs}:${process.env['PATH']}`, ...quickLoad() },
+      stdio: 'pipe',
+    });
+    assert.deepEqual(readFileSync(calls, 'utf8').trim().split('\n'), [
+      'systemctl stop masthead.socket masthead',
+      `runuser -u ${userInfo().username}`,
+      'systemctl start masthead',
+    ]);
+    const again = await examined(planted);
+    for (const what of ['file', 'database'])
+      assert.equal(again.find((finding) => finding.what === what)?.state, 'ok', what);
+  });
 
   test('a database without a byte is not said to be whole', async () => {
     const findings = await examined(folder((path) => writeFileSync(join(path, 'masthead.db'), '')));

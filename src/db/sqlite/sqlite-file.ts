@@ -75,10 +75,14 @@ export async function prepareSqliteFile(options: SqliteFileOptions): Promise<str
   }
 }
 
-/** Puts a backup in the place of whatever is there of a database. */
+/** Puts a backup in the place of whatever is there of a database: for root, who alone may stop the service. */
 export function mendByRestore(dataDir: string, file: string): string {
   const aside = `'${dataDir}/aside'`;
-  return `systemctl stop masthead; mkdir ${aside}; mv '${markerFile(dataDir)}' '${file}'* ${aside}; masthead restore BACKUP # 'masthead verify-backup' finds one`;
+  // Its socket would start it again at the next connection, in the middle of this.
+  const stop = `systemctl stop masthead.socket masthead; mkdir ${aside}; mv '${markerFile(dataDir)}' '${file}'* ${aside}`;
+  const settings = `DATA_DIR='${dataDir}' DATABASE_URL='sqlite:${file}'`;
+  const restore = `${settings} runuser -u "$(stat -c %U '${dataDir}')" -- masthead restore BACKUP`;
+  return `${stop}; ${restore} && systemctl start masthead # 'masthead verify-backup' finds one`;
 }
 
 /** What `read` returns. Throws StartError where it fails: what cannot be read must not count as missing. */
