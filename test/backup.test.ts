@@ -264,12 +264,33 @@ test('of a folder of backups the newest are kept, as many as asked for', async (
   await mkdir(folder);
   const made: string[] = [];
   for (let day = 1; day <= 4; day++) {
-    const file = join(env.DATA_DIR, 'masthead.db');
-    const backup = await backupInto(file, folder, { keep: 2, now: Date.UTC(2026, 0, day) });
+    const [file, now] = [join(env.DATA_DIR, 'masthead.db'), Date.UTC(2026, 0, day)];
+    const backup = await backupInto(file, folder, { keep: 2, now });
     made.unshift(backup.file);
     assert.deepEqual(backup.removed, made.slice(2, 3));
-    assert.deepEqual(listBackups(folder), made.slice(0, 2));
+    assert.deepEqual(listBackups(folder, now), made.slice(0, 2));
   }
+});
+
+test('a backup that was made while the clock was ahead is not the newest, and makes no other go', async () => {
+  const [env, folder] = [{ DATA_DIR: fresh() }, fresh()];
+  await masthead(['migrate'], env);
+  await mkdir(folder);
+  const hour = 3_600_000;
+  const now = Date.now();
+  const make = async (at: number) =>
+    backupInto(join(env.DATA_DIR, 'masthead.db'), folder, { keep: 2, now: at });
+  const [ahead, first] = [await make(now + 1_000 * hour), await make(now - 2 * hour)];
+  assert.deepEqual([...ahead.removed, ...first.removed], []);
+  assert.deepEqual(listBackups(folder, now), [first.file, ahead.file]);
+  assert.match(
+    (await masthead(['verify-backup', folder], env)).stdout,
+    new RegExp(`^${first.file} is whole`),
+  );
+  const second = await make(now);
+  assert.deepEqual(second.removed, [ahead.file]);
+  // Clocks are never quite equal.
+  assert.deepEqual(listBackups(folder, now - 60_000), [second.file, first.file]);
 });
 
 describe('doctor', () => {

@@ -889,6 +889,7 @@ test('the command prints each finding with its mend below it, and exits with 1 o
   assert.equal(code, 1);
   const found = JSON.parse(stdout).data.find(({ what }: Finding) => what === 'permissions');
   assert.deepEqual([found.state, found.mend], ['wrong', `chmod go= '${path}'`]);
+  assert.equal(examineBackup(Date.now() + day, null, Date.now()).state, 'look');
   assert.equal(examineBackup(Date.now() - 10 * day, null, Date.now()).state, 'wrong');
 });
 

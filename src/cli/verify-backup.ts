@@ -83,7 +83,7 @@ async function fileAt({ database }: Config, path: string): Promise<string> {
     // Several instances may keep theirs in one folder. One that cannot be read may be this one's.
     const own = 'file' in database ? instanceIn(database.file) : null;
     const isOthers = (id: string | null) => own !== null && id !== null && id !== own;
-    const newest = listBackups(path).find((backup) => !isOthers(instanceIn(backup)));
+    const newest = listBackups(path, Date.now()).find((backup) => !isOthers(instanceIn(backup)));
     if (newest !== undefined) return newest;
     const others = readdirSync(path).length;
     throw new NoBackup(

@@ -210,7 +210,10 @@ export function examineBackup(lastAt: number | null, check: BackupCheck | null, 
   if (lastAt === null)
     return { what, state: 'look', detail: "'masthead backup' has never made one of this database", mend };
   const age = now - lastAt;
-  const detail = `the newest is of ${new Date(lastAt).toISOString()}, ${Math.floor(age / hour)} hours ago`;
+  const made = `the newest is of ${new Date(lastAt).toISOString()}`;
+  if (age < -hour)
+    return { what, state: 'look', detail: `${made}: the clock was ahead when it was made`, mend };
+  const detail = `${made}, ${Math.floor(age / hour)} hours ago`;
   if (age < oneNight) return { what, state: 'ok', detail };
   return { what, state: age < oneWeek ? 'look' : 'wrong', detail, mend };
 }

@@ -51,7 +51,9 @@ export async function backupInto(
       },
     });
     // One that cannot be read is nobody's to remove.
-    const older = listBackups(folder).filter((path) => path !== to && instanceIn(path) === copied.instanceId);
+    const older = listBackups(folder, at).filter(
+      (path) => path !== to && instanceIn(path) === copied.instanceId,
+    );
     const removed = older.slice(keep - 1);
     // The checksum last: a backup without one would look as if it never had any.
     for (const path of removed) for (const each of [path, checksumFile(path)]) rmSync(each, { force: true });
@@ -67,13 +69,20 @@ export async function backupInto(
   }
 }
 
-/** The backups of a folder that are complete, newest first. Throws errors of node:fs. */
-export function listBackups(folder: string): string[] {
+/** Differences of clocks that are nothing to speak of, ms. */
+const clocksDiffer = 3_600_000;
+
+/**
+ * The backups of a folder that are complete, newest first; those of a later time than `now` last, since they were made while
+ * the clock was ahead, and nobody knows when. Throws errors of node:fs.
+ */
+export function listBackups(folder: string, now: number): string[] {
+  const last = nameAt(now + clocksDiffer);
   const names = readdirSync(folder).filter((name) => backupName.test(name));
-  return names
-    .toSorted()
-    .toReversed()
-    .map((name) => join(folder, name));
+  const newestFirst = names.toSorted().toReversed();
+  return [...newestFirst.filter((name) => name <= last), ...newestFirst.filter((name) => name > last)].map(
+    (name) => join(folder, name),
+  );
 }
 
 /** Notes in the database when its last backup was completed. False where that cannot be stored: the backup is whole. */
