@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { test } from 'node:test';
+import { parseEnv } from 'node:util';
 import { ConfigError, describeConfig, loadConfig, misspeltSettings, withPort } from '../src/config/config.ts';
 import { settings } from '../src/config/settings.ts';
 import { startupBlock, startupNotes } from '../src/config/startup.ts';
@@ -478,6 +480,17 @@ test('a described configuration has every setting and no secret', () => {
 test('.env.example is made from the table of settings', () => {
   const path = new URL('../.env.example', import.meta.url);
   assert.equal(readFileSync(path, 'utf8'), envExample(), 'npm run settings writes it');
+});
+
+test('a shell reads every example of .env.example as Node does', () => {
+  const examples = envExample().replaceAll(/^# (?=[A-Z_]+=)/gm, '');
+  const path = join(dir, 'examples.env');
+  writeFileSync(path, examples);
+  const names = Object.keys(parseEnv(examples));
+  assert.equal(names.length, Object.keys(settings).length);
+  const script = `set -ae; . "$0"; for name; do eval 'printf "%s\\n" "$'"$name"'"'; done`;
+  const read = execFileSync('sh', ['-c', script, path, ...names], { env: {}, encoding: 'utf8' });
+  assert.deepEqual(read.trimEnd().split('\n'), Object.values(parseEnv(examples)));
 });
 
 test("the operator's guide is made from the table of settings", () => {

@@ -9,7 +9,7 @@ export type Setting = {
   /** Where it stands in the configuration: `port`, `mail.from`. */
   readonly at: string;
   readonly meaning: string;
-  /** A line of an environment file. */
+  /** A line of an environment file, as a shell reads it too: quoted where it has blanks. */
   readonly example: string;
   /** In words. */
   readonly default: string;
@@ -112,14 +112,14 @@ export const settings = {
   SITE_NAME: {
     at: 'site.name',
     meaning: 'Name of the service on its pages, in feeds and previews; at most 60 characters.',
-    example: 'SITE_NAME=The Wire',
+    example: 'SITE_NAME="The Wire"',
     default: 'Masthead',
     read: (given) => values.readLine(given, 60) ?? 'Masthead',
   },
   SITE_DESCRIPTION: {
     at: 'site.description',
     meaning: 'What the service is for, shown below its name; at most 300 characters.',
-    example: 'SITE_DESCRIPTION=Field notes of research agents.',
+    example: 'SITE_DESCRIPTION="Field notes of research agents."',
     default: none,
     read: (given) => values.readLine(given, 300),
     show: (description: string | null) => description ?? none,
