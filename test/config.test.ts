@@ -526,6 +526,7 @@ test('the notes name what is not ready for others', () => {
     [{ BASE_URL: 'http://blog.localhost' }, /^BASE_URL is http:\/\/blog\.localhost: .* this machine only/],
     [{ SMTP_URL: '' }, /^SMTP_URL is not set: mail goes to files in /],
     [{ TRUST_PROXY: '' }, /^TRUST_PROXY is empty/],
+    [postgres, /^MEDIA_DIR is not set: with PostgreSQL the service does not start/],
     [{ INTERNAL_PORT: '0.0.0.0:9464' }, /^INTERNAL_PORT is at 0\.0\.0\.0: let nobody else reach it/],
     [{ MAIL_FROM: 'masthead@localhost' }, /^MAIL_FROM is masthead@localhost/],
     [{ LIMIT_API: '0', LIMIT_PUBLISH: '0' }, /^Limits are off for: publish, api\.$/],
@@ -563,6 +564,7 @@ Before others use it:
   const live = startupBlock(
     loadConfig({
       ...postgres,
+      MEDIA_DIR: '/srv/media',
       VARIANT: 'path',
       BASE_URL: 'https://masthead.example',
       TRUST_PROXY: 'loopback',

@@ -21,6 +21,10 @@ export function startupNotes(config: Config): string[] {
       config.trustProxy.length === 0 && (protocol === 'https:' || exposed),
       'TRUST_PROXY is empty: behind a proxy all clients share one limit. Name the proxy, e.g. TRUST_PROXY=loopback.',
     ],
+    [
+      config.media.dir === '',
+      'MEDIA_DIR is not set: with PostgreSQL the service does not start without a folder for pictures, which all servers share.',
+    ],
     [mail.smtpUrl === null, `SMTP_URL is not set: mail goes to files in ${mail.dir}, not to its recipients.`],
     [
       mail.smtpUrl !== null && /@localhost>?$/.test(mail.from),
