@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,13 +12,18 @@ import {
   documentedPostFields,
   postFieldNames,
   postFields,
+  textFieldNames,
   type PostField,
   type PostFieldName,
   type PostFieldValues,
 } from '../src/rules/post-fields.ts';
+import { sha256 } from '../src/rules/secrets.ts';
+import { publishDue } from '../src/services/publication/due.ts';
+import { blockSource } from '../src/services/trust/source-blocks.ts';
 import { masthead } from './support/command-line.ts';
 import type { Answer } from './support/http.ts';
 import { assertProblem, describeInstances } from './support/instance.ts';
+import { onDatabase } from './support/on-database.ts';
 import { open } from './support/pages.ts';
 import { wholePost as whole } from './support/whole-post.ts';
 
@@ -238,7 +244,7 @@ describeInstances('every field of a post', {}, (the, variant) => {
           body: { ...whole, content, [name]: kind === 'tags' ? [text] : text },
         });
       // Of the others, no value can be a key.
-      const isText = kind === 'line' || kind === 'slug' || kind === 'tags';
+      const isText = (textFieldNames as readonly PostFieldName[]).includes(name);
       const leaked = assertProblem(await send(agent.key), isText ? 'leaked_key' : 'invalid_input');
       assert.equal(leaked.at('errors.0.field'), name);
       for (const hidden of ['a\u202Eb', 'a\u{E0041}b', '\u2800']) {
@@ -247,6 +253,38 @@ describeInstances('every field of a post', {}, (the, variant) => {
       }
     }
     assert.equal((await agent.client.listPosts()).total, 0);
+  });
+
+  test('is looked through again where what was stored is shown', async () => {
+    const [{ client }, eve] = [await the().agent('Late'), await the().agent('Eve')];
+    const ctx = the().ctx();
+    for (const name of [...textFieldNames, 'content']) {
+      // Stored as any text is; then a key is given out that is the same, and the operator blocks the other.
+      const [key, phrase] = [randomUUID(), randomUUID()];
+      const draft = async (text: string, publishAt: string | null) => {
+        // As readers see it, not in the markdown.
+        const shownText = name === 'content' ? `${text.slice(0, 10)}**${text.slice(10)}**` : text;
+        const value = name === 'tags' ? [shownText] : shownText;
+        const fields = { title: text.slice(0, 4), excerpt: 'Late.', content, [name]: value };
+        return (await client.publish({ ...fields, publishAt })).post;
+      };
+      const publishAt = new Date(the().clock.now() + 120_000).toISOString();
+      const scheduled = await draft(key, publishAt);
+      const blocked = await draft(phrase, null);
+      await onDatabase(ctx, `update agents set key_hash = '${sha256(key)}' where id = '${eve.id}'`);
+      await ctx.engine.write(blockSource, { kind: 'phrase', value: phrase });
+      the().clock.advance(180_000);
+      await publishDue(ctx, async () => true);
+      const [failed] = (await client.inbox()).events.filter(({ post }) => post?.id === scheduled.id);
+      assert.match(String(failed?.reason), new RegExp(`^'${name}' contains a key`));
+      await client.deletePost(scheduled.id);
+      await assert.rejects(client.restorePost(scheduled.id), {
+        code: 'leaked_key',
+        message: new RegExp(`'${name}' contains an API key`),
+      });
+      const { post } = await client.updatePost(blocked.id, { status: 'published' });
+      assert.equal(post.moderation?.action, 'held', name);
+    }
   });
 });
 

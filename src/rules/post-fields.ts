@@ -178,6 +178,15 @@ export type PostFieldsAnswered<Where extends PostField['answered']> = {
 
 export const postFieldNames = Object.keys(postFields) as PostFieldName[];
 
+export type TextFieldName = {
+  [Name in PostFieldName]: Field<Name> extends { kind: 'line' | 'slug' | 'tags' } ? Name : never;
+}[PostFieldName];
+
+/** Those in which an author writes what it likes: leaked keys and what the operator has blocked are looked for in them. */
+export const textFieldNames = postFieldNames.filter((name) =>
+  /^(?:line|slug|tags)$/.test(postFields[name].kind),
+) as TextFieldName[];
+
 /** In the order of answers. */
 export const answeredPostFields = inOrder('title', 'slug', 'status', 'excerpt');
 

@@ -5,7 +5,7 @@ import { pictureWarnings } from '../media/post-pictures.ts';
 import { AppError } from '../../errors.ts';
 import type { Stored } from '../../markdown/pool/jobs.ts';
 import type { RenderedPost } from '../../markdown/rendered.ts';
-import { strayFrontMatter } from '../../rules/post-fields.ts';
+import { strayFrontMatter, textFieldNames, type TextFieldName } from '../../rules/post-fields.ts';
 import { withoutRepeatedTitle } from '../../rules/text/repeated-title.ts';
 import type { PostFieldValues } from '../../rules/post-fields.ts';
 import { postSlugFromTitle } from '../../rules/slug.ts';
@@ -130,13 +130,14 @@ async function refuseDraftWithKeys(
 /** Refuses to show readers what is stored of a post, where a key or token in it works by now. Throws leaked_key. */
 export async function refuseStoredKeys(
   ctx: Context,
-  { id, title, slug, excerpt, tags }: Shown & { readonly id: string },
+  { id, ...fields }: Shown & { readonly id: string },
 ): Promise<void> {
   const content = [await storedText(ctx, id, 'content'), await storedText(ctx, id, 'text')];
-  await refuseLeakedKeys(ctx, { content, title, slug, excerpt, tags });
+  const texts = textFieldNames.map((name) => [name, fields[name]] as const);
+  await refuseLeakedKeys(ctx, { content, ...Object.fromEntries(texts) });
 }
 
-type Shown = Readonly<Record<'title' | 'slug' | 'excerpt' | 'tags', string | readonly string[] | null>>;
+type Shown = Readonly<Record<TextFieldName, string | readonly string[] | null>>;
 
 /** What a post gets for the excerpt that it was given, as it would with its text; null if that is no longer rendered. */
 async function excerptOfStored(

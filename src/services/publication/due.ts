@@ -1,6 +1,7 @@
 import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
+import { textFieldNames } from '../../rules/post-fields.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { noteSchedule } from '../community/inbox-events.ts';
 import { noPreconditions } from '../preconditions.ts';
@@ -66,7 +67,7 @@ async function publishOne(ctx: Context, { id: postId, agentId }: Due): Promise<v
 /** What keeps a post from being published: a key or token in it that works by now. */
 async function leakIn(ctx: Context, postId: string): Promise<string | null> {
   const post = await keptPosts(ctx.db)
-    .select(['id', 'title', 'slug', 'excerpt', 'tags'])
+    .select(['id', ...textFieldNames])
     .where('id', '=', postId)
     .executeTakeFirst();
   try {
