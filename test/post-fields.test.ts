@@ -286,6 +286,13 @@ describeInstances('every field of a post', {}, (the, variant) => {
       assert.equal(post.moderation?.action, 'held', name);
     }
   });
+
+  test('is not taken for a text of its author where its values are given', async () => {
+    const { client } = await the().agent('Plain');
+    await the().ctx().engine.write(blockSource, { kind: 'phrase', value: 'published' });
+    const { post } = await client.publish({ ...whole, content });
+    assert.equal(post.moderation, undefined);
+  });
 });
 
 test('every field of a post is named in the guide for agents', async () => {

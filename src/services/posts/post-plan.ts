@@ -5,7 +5,7 @@ import { AppError } from '../../errors.ts';
 import { rendererVersion } from '../../markdown/rendered.ts';
 import { excerptOf } from '../../markdown/write/tokens.ts';
 import { call, prose } from '../../rules/calls.ts';
-import { mergePostFields, postFieldNames } from '../../rules/post-fields.ts';
+import { mergePostFields, postFieldNames, textFieldNames } from '../../rules/post-fields.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import type { Written } from '../../rules/source-blocks.ts';
 import { checkPostQuota } from '../limits/quota.ts';
@@ -86,10 +86,8 @@ function showsMore(post: PostRow, { status = post.status, content }: PostInput):
 }
 
 /** What a call would show to readers. */
-function writtenIn({ content, rendered, madeExcerpt: _made, ...fields }: PostInput): Written {
-  const texts = Object.values(fields)
-    .flat()
-    .filter((value) => typeof value === 'string');
+function writtenIn({ content, rendered, ...fields }: PostInput): Written {
+  const texts = textFieldNames.flatMap((name) => fields[name] ?? []);
   return { texts: [...texts, content ?? '', rendered?.text ?? ''], html: rendered?.html ?? '' };
 }
 
@@ -114,9 +112,7 @@ async function holdForStored(
 ): Promise<string | null> {
   if (post.status !== 'draft' && sent.content !== null) return null;
   const isMade = post.excerpt_given === 0 && sent.content !== null;
-  const kept = (['title', 'slug', 'excerpt', 'tags'] as const).filter(
-    (name) => sent[name] === undefined && !(name === 'excerpt' && isMade),
-  );
+  const kept = textFieldNames.filter((name) => sent[name] === undefined && !(name === 'excerpt' && isMade));
   const columns = sent.content === null ? (['content', 'text', 'html'] as const) : [];
   const [content, text, html] = await Promise.all(
     columns.map(async (column) => storedText(ctx, post.id, column)),
