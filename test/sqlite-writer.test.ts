@@ -13,6 +13,7 @@ import { createSqliteWriter, type Envelope } from '../src/db/sqlite/sqlite-write
 import { AppError } from '../src/errors.ts';
 import { createLog } from '../src/platform/log.ts';
 import { asHttp } from '../src/rules/calls.ts';
+import { eraseTerms } from '../src/services/upkeep/maintenance.ts';
 import { scratchFolder } from './support/scratch-folder.ts';
 import { openSqlite } from './support/sqlite-file.ts';
 
@@ -150,6 +151,32 @@ test('posts that share a commit are written to the search index at once, each as
     ['first0', 'first1', 'first3', 'first19', 'second', 'third'].map(found),
     [1, 0, 0, 1, 1, 1],
   );
+});
+
+test('terms are still to be erased where their post is replaced in the batch in which an erasure begins', async (t) => {
+  const { database, run, runEach } = openWriter(t);
+  const index = defineWrite('index', async (tx, { word }: Input) => {
+    await tx.searchIndex.noteReplaced(tx.db);
+    await tx.searchIndex.store(tx.db, { postId: 'p', digest: '' }, { title: [word], tags: [], text: [] });
+  });
+  const state = () =>
+    database.prepare(`select value from meta where key = 'search_erasure'`).get()?.['value'];
+  const erase = async () => {
+    for (let done: unknown = false; done !== true;)
+      done = (await run(eraseTerms, [{ part: 'next' }]))[0]?.[0]?.[1].value;
+  };
+  await run(index, [{ word: 'a' }]);
+  assert.equal(state(), 'due');
+  const [both] = await runEach([
+    [index, { word: 'b' }],
+    [eraseTerms, { part: 'first' }],
+  ]);
+  assert.equal(both?.length, 2);
+  await erase();
+  assert.equal(state(), 'due');
+  await run(eraseTerms, [{ part: 'first' }]);
+  await erase();
+  assert.equal(state(), undefined);
 });
 
 test('posts that share a commit change the row of their agent once, before others read it', async (t) => {
@@ -291,6 +318,7 @@ function openWriter(t: TestContext) {
     create table words (word text unique);
     create table calls (subject text);
     create table changes (seq integer primary key, tag text, at integer);
+    create table meta (key text primary key, value text);
     create virtual table found using fts5 (word);
     create table search_docs (doc integer primary key, post_id text unique, digest text);
     create virtual table post_search using fts5 (title, tags, text, content = '', contentless_delete = 1)`);

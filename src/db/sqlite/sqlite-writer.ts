@@ -122,20 +122,24 @@ export function createSqliteWriter(
     const known = new Map<string, unknown>();
     const shared = { ...context, db, known, lock, confirmDurable, last: createLastChanges() };
     const terms: NumberedFields[] = [];
+    let replaces = false;
     for (const { id, request } of batch) {
       const write = listed(writes, request.name);
-      const own: NumberedFields[] = [];
+      const own: Noted = { terms: [], replaces: false };
       const searchIndex = noting(own);
       // Others read agents by other ways than `lockAgent`.
       if (!write.onlyAddsPosts) shared.last.storePosts(db);
       const outcome = await perform(write, request, { ...shared, searchIndex }, savepoint, countCall);
       answers.push([id, outcome]);
-      if (!outcome.error) terms.push(...own);
+      if (!outcome.error) terms.push(...own.terms);
+      if (!outcome.error) replaces ||= own.replaces;
       const joining = another();
       if (joining) batch.push(joining);
     }
     shared.last.store(db);
     sqliteSearchIndex.storeNumbered(db, terms);
+    // Behind it: an erasure that began in this batch has yet to erase what is replaced only here.
+    if (replaces) await sqliteSearchIndex.noteReplaced(db);
     return answers;
   }
 
@@ -194,11 +198,15 @@ function createGathering({ next, count }: Waiting) {
   };
 }
 
+/** What a write stores in the search index, and whether that replaces anything. */
+type Noted = { readonly terms: NumberedFields[]; replaces: boolean };
+
 /** An index that only notes what is to be stored in it. */
-function noting(terms: NumberedFields[]): SearchIndex {
+function noting(noted: Noted): SearchIndex {
   return {
     ...sqliteSearchIndex,
-    store: async (to, entry, fields) => void terms.push({ doc: await numberEntry(to, entry), fields }),
+    store: async (to, entry, fields) => void noted.terms.push({ doc: await numberEntry(to, entry), fields }),
+    noteReplaced: async () => void (noted.replaces = true),
   };
 }
 
