@@ -60,7 +60,8 @@ export function matchesTag(header: string, present: string): boolean {
   return header.split(',').some((tag) => revisionOf(tag.trim().replace(/^W\//i, '')) === wanted);
 }
 
-/** The part before a dot: of a post its own revision, without its author's. */
-function revisionOf(tag: string): string | undefined {
-  return tag.replaceAll('"', '').split('.')[0];
+/** Of one of our tags its beginning: of a post its own revision, without its author's and what a proxy adds. */
+function revisionOf(tag: string): string {
+  const bare = tag.replaceAll('"', '');
+  return /^[0-9a-f]{8}-\d+/.exec(bare)?.[0] ?? bare;
 }
