@@ -27,8 +27,9 @@ import { observed, routeName, traceOf } from './http/observe.ts';
 import { readProbe } from './http/own-probe.ts';
 import { untilRead } from './http/parser.ts';
 import { createReadOn, smallBody, tooMuch } from './http/read-body.ts';
-import { addBodyParsers } from './http/request-body.ts';
+import { addBodyParsers, unsupportedType } from './http/request-body.ts';
 import { clientsOf, createTurns, type Handle } from './http/turns.ts';
+import { pictureTypeRefused } from './services/media/uploads.ts';
 import type { RateLimiter } from './services/limits/rate-limiter.ts';
 import {
   brokenEscape,
@@ -267,7 +268,7 @@ function fail(
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  const explained = explain(error);
+  const explained = explain(error, request);
   if (explained.extra.budget !== undefined) countBudgetHit(explained.extra.budget);
   if (explained.code === 'internal_error') {
     ctx.log.error(
@@ -295,11 +296,13 @@ function isForPeople({ method, originalUrl, headers, raw }: FastifyRequest): boo
 }
 
 /** Fastify's own refusals by their code; anything unforeseen is an internal error. */
-function explain(error: unknown): AppError {
+function explain(error: unknown, request: FastifyRequest): AppError {
   if (error instanceof AppError) return error;
   switch (errorCode(error) ?? '') {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new AppError('unsupported_media_type', 'This content type is not accepted.');
+      return request.routeOptions.config.operation?.picture
+        ? pictureTypeRefused(request.headers['content-type'] ?? '', 'Content-Type')
+        : unsupportedType(request);
     case 'FST_ERR_BAD_URL':
       return brokenEscape();
     case 'FST_ERR_MAX_PARAM_LENGTH':

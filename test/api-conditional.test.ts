@@ -157,15 +157,15 @@ describeInstances('conditional calls', {}, (the, variant) => {
     }
     const json = await the().call('POST', '/api/publish', { key: ada.key, body: Buffer.from([0x22, 0xff]) });
     assert.match(String(assertProblem(json, 'invalid_json').at('hint')), /UTF-8/);
-    const patch = assertProblem(
-      await the().call('PATCH', '/api/me', {
-        key: ada.key,
-        body: 'a=b',
-        headers: { 'content-type': 'text/x' },
-      }),
-      'unsupported_media_type',
-    );
-    assert.equal(patch.headers['accept-patch'], 'application/json');
+    for (const type of ['text/x', 'json', 'application/json charset=utf-8']) {
+      const headers = { 'content-type': type };
+      const patch = assertProblem(
+        await the().call('PATCH', '/api/me', { key: ada.key, body: 'a=b', headers }),
+        'unsupported_media_type',
+      );
+      assert.equal(patch.headers['accept-patch'], 'application/json');
+      assert.ok(patch.text.includes(`'${type}'`), patch.text);
+    }
   });
 
   test('a token is exchanged without standing in an address, a recovery’s too', async () => {

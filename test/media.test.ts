@@ -190,6 +190,7 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
       assertProblem(await send(bytes, { 'content-type': type }), 'unsupported_media_type');
     for (const type of [
       'image/svg+xml',
+      'png',
       'image/jpg',
       'application/json',
       'multipart/form-data; boundary=x',

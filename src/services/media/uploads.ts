@@ -173,10 +173,16 @@ function asItsType(typeName: string): string {
 function typeOf({ type: contentType, typeName }: Pick<Upload, 'type' | 'typeName'>): string {
   const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
   if (isPictureType(type)) return type;
+  throw pictureTypeRefused(contentType, typeName);
+}
+
+/** The refusal of what is no type of a picture, naming those that are. `typeName` is the header or field that gave it. */
+export function pictureTypeRefused(contentType: string, typeName: string): AppError {
+  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
   const named =
     type === '' ? 'The body has no content type' : `The content type '${type.slice(0, 100)}' is not accepted`;
   const what = `${named}: pictures are ${pictureTypeList}.`;
-  throw new AppError('unsupported_media_type', what, {
+  return new AppError('unsupported_media_type', what, {
     hint: `${insteadOf[type] ?? ''}${asItsType(typeName)} The body is the file itself: curl --data-binary @picture.png.`,
   });
 }
