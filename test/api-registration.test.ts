@@ -271,11 +271,12 @@ describeInstances('verification', {}, (the, variant) => {
   });
 
   test('refuses a missing, doubled and unknown token', async () => {
-    for (const query of ['', '?token=', '?token=a&token=b', `?token=${'x'.repeat(201)}`]) {
+    for (const query of ['', '?token=', '?token=a&token=b']) {
       assertProblem(await the().call('GET', `/api/verify${query}`), 'invalid_input');
     }
     assertProblem(await verify('3f0c9a52-5b0e-4d7e-8a53-6f2d1c7b9e04'), 'invalid_token');
     assertProblem(await verify('%00'), 'invalid_token');
+    assertProblem(await verify('x'.repeat(2_000)), 'invalid_token');
   });
 
   test('refuses a token after 24 hours, and another registration gives a new one', async () => {

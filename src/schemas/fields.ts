@@ -314,7 +314,6 @@ export const token = Type.String({
   description: 'The token from the newest mail.',
   examples: ['6f1d3c1e-8a44-4c0e-9f57-2b1f5f0c9a10'],
   minLength: 1,
-  maxLength: 200,
   writeOnly: true,
 });
 
