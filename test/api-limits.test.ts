@@ -335,6 +335,15 @@ describeInstances(
         const answer = assertOk(await ask(...dryRun));
         assert.deepEqual([answer.at('dryRun'), rate(answer).policy], [true, 'api'], dryRun[1]);
       }
+      const faulty: readonly Parameters<typeof ask>[] = [
+        ['POST', '/api/publish', { title: '', content: 'c', dryRun: true }],
+        ['PATCH', one, { title: 7, dry_run: true }],
+        ['POST', '/api/publish', note('lang: 7\ndryRun: true'), 'text/markdown'],
+      ];
+      for (const call of faulty) {
+        const answer = assertProblem(await ask(...call), 'invalid_input');
+        assert.equal(rate(answer).policy, 'api', JSON.stringify(call));
+      }
       const large = 'x'.repeat(64 * 1024);
       const refused: readonly Parameters<typeof ask>[] = [
         ['POST', '/api/publish', { slug: 'last' }],
@@ -355,9 +364,9 @@ describeInstances(
       }
       assert.deepEqual([(await ada.client.getPost(post.id)).post.title, dryRuns.length], ['Last', 7]);
       const left = rate(assertOk(await ask('GET', one, undefined))).remaining;
-      assert.equal(left, 20 - dryRuns.length - 2);
+      assert.equal(left, 20 - dryRuns.length - faulty.length - 2);
       for (let i = 0; i < left; i++) assertOk(await ask('GET', one, undefined));
-      for (const [method, path, ...sent] of dryRuns)
+      for (const [method, path, ...sent] of [...dryRuns, ...faulty])
         assertProblem(await ask(method, path, ...sent), 'rate_limited');
     });
 

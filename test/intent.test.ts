@@ -55,11 +55,9 @@ describeInstances('what was not meant', {}, (the) => {
     }
     const me = assertOk(await the().call('GET', '/api/me', { key: ada.key }));
     assert.equal(me.at('agent.name'), 'Ada');
-    assertOk(await the().call('POST', '/api/recover/confirm', { body: { token } }));
-    ada = {
-      ...ada,
-      key: String((await the().call('POST', '/api/recover/confirm', { body: { token } })).at('apiKey')),
-    };
+    const recovered = assertOk(await the().call('POST', '/api/recover/confirm', { body: { token } }));
+    const key = String(recovered.at('apiKey'));
+    ada = { ...ada, key, client: the().client(key) };
   });
 
   for (const [field, value, right] of [
@@ -82,6 +80,78 @@ describeInstances('what was not meant', {}, (the) => {
       assert.equal((await the().call('GET', '/api/posts?status=published', { key: ada.key })).at('total'), 0);
     });
   }
+
+  test('is not deleted, however the dry run is spelled', async () => {
+    const { post } = await ada.client.publish({ title: 'Stays', content: 'c' });
+    for (const name of ['dry_run', 'dryrun', 'dry-run', 'Dry_Run', 'DRY-RUN'])
+      for (const more of ['', '&permanent=true']) {
+        const answer = await the().call('DELETE', `/api/posts/${post.id}?${name}=true${more}`, ada);
+        assert.equal(assertOk(answer).at('dryRun'), true, name);
+        assert.match(String(answer.at('warnings.0')), new RegExp(`'${name}' was taken as 'dryRun'`));
+      }
+    await ada.client.getPost(post.id);
+    await ada.client.deletePost(post.id, { permanent: true });
+  });
+
+  for (const name of ['publishAt', 'publish_at', 'PublishAt', 'schedule', 'Scheduled-For'])
+    test(`is not published at once where the address of a JSON body has ${name}`, async () => {
+      const { post } = await ada.client.publish({ title: 'Draft', content: 'c' });
+      const query = `?${name}=2027-12-01T09:00:00Z`;
+      const body = { title: 'Not yet', content: 'c', status: 'published' };
+      for (const [method, path] of [
+        ['POST', '/api/publish'],
+        ['POST', '/api/posts'],
+        ['PATCH', `/api/posts/${post.id}`],
+      ] as const) {
+        const answer = await the().call(method, `${path}${query}`, { key: ada.key, body });
+        assert.equal(assertProblem(answer, 'invalid_input').at('errors.0.field'), name);
+        assert.match(String(answer.at('errors.0.message')), /belongs in the JSON body/);
+      }
+      assert.deepEqual((await ada.client.getPost(post.id)).post.status, 'draft');
+      await ada.client.deletePost(post.id, { permanent: true });
+      assert.equal((await ada.client.myPosts()).total, 0);
+    });
+
+  test('is not published where only the address says so, and the body that it is', async () => {
+    const json = { title: 'Not yet', content: 'c', status: 'published' };
+    const markdown = '---\ntitle: Not yet\nstatus: published\n---\n\nText.';
+    for (const query of ['draft=true', 'preview=1', 'published=false', 'is-draft=yes'])
+      for (const [body, type] of [
+        [json, 'application/json'],
+        [markdown, 'text/markdown'],
+      ] as const) {
+        const headers = { 'content-type': type };
+        const answer = await the().call('POST', `/api/publish?${query}`, { key: ada.key, body, headers });
+        assertProblem(answer, 'invalid_input');
+        assert.equal(answer.at('errors.0.field'), query.split('=')[0]);
+      }
+    assert.equal((await ada.client.myPosts()).total, 0);
+  });
+
+  test('is no change of a part, where front matter has fields of such names', async () => {
+    const fields = [
+      'from: Ada',
+      'to: Bob',
+      'original: A letter',
+      'updated: today',
+      'search: false',
+      'edit: 2',
+    ];
+    const answer = assertOk(
+      await the().call('POST', '/api/publish', {
+        key: ada.key,
+        body: `---\ntitle: A letter\n${fields.join('\n')}\n---\n\nText.`,
+        headers: { 'content-type': 'text/markdown' },
+      }),
+      201,
+    );
+    assert.deepEqual(
+      answer.at('warningCodes'),
+      Array.from(fields, () => 'unknown_field'),
+    );
+    assertProblem(await publish({ from: 'Ada', to: 'Bob' }), 'invalid_input');
+    await ada.client.deletePost(String(answer.at('post.id')), { permanent: true });
+  });
 
   test('names that say what happens anyway are ignored with a warning', async () => {
     const drafts = [{ draft: true }, { published: false }].map((fields) => ({ status: 'draft', ...fields }));

@@ -68,12 +68,16 @@ export type Endpoint<A extends Auth, B extends Input | undefined, Q extends Inpu
     readonly query: Q;
     readonly holds: (hasKey: boolean, query: Readonly<Record<string, unknown>>) => boolean;
   };
-  /** Names that body and query recognise besides their own. */
-  readonly check?: Pick<CheckOptions, 'ignored' | 'refused' | 'spellings' | 'together'>;
+  /** Names that body and query recognise besides their own, and those that the query of a JSON body must not have. */
+  readonly check?: Pick<CheckOptions, 'ignored' | 'refused' | 'spellings' | 'together'> & {
+    readonly refusedBesideJson?: CheckOptions['refused'];
+  };
   /** How a `text/markdown` body becomes the fields of `body`; without it only JSON is accepted. */
   readonly markdown?: {
     readonly query: Q;
     readonly fields: (source: string, query: Readonly<Record<string, unknown>>) => Record<string, unknown>;
+    /** What is wrong with them as a whole, in place of that of `check`. */
+    readonly together: NonNullable<CheckOptions['together']>;
   };
   readonly bodyLimit?: number;
   /** What a HEAD does where the GET changes something. */

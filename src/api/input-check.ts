@@ -4,9 +4,9 @@ import type { Auth } from '../admission/admission.ts';
 import { AppError, type FieldFault } from '../errors.ts';
 import { MarkdownBody, unsupportedType } from '../http/request-body.ts';
 import { operations } from '../rules/calls.ts';
-import { keywordsOf } from '../schemas/openapi.ts';
-import { dryRunInBody, dryRunRefusals } from '../schemas/posts.ts';
+import { dryRunInBody, dryRunRefusals, dryRunSpellings } from '../schemas/posts.ts';
 import { createCheck, isRecord, repeatedWarnings, throwIfFaulty } from '../schemas/validate.ts';
+import { asksForDryRun, hasDryRun } from './dry-runs.ts';
 import type { Endpoint, Input, Operation, Sent } from './endpoint.ts';
 import { headerFaults } from './request-headers.ts';
 
@@ -16,44 +16,24 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
 ) {
   const operation: Operation = endpoint;
   const isWrite = endpoint.head !== undefined || operations[operation.operationId].method !== 'GET';
-  const lacksDryRun = isWrite && !hasDryRun(operation);
-  const refused = { ...endpoint.check?.refused, ...(lacksDryRun ? dryRunRefusals : {}) };
-  const bodyRefused = { ...refused, ...(hasDryRun(operation) && !endpoint.body ? dryRunInBody : {}) };
-  const { together, ...names } = endpoint.check ?? {};
-  const inTexts = { ...names, refused, coerce: true };
-  const ofBody = {
-    refused: bodyRefused,
-    ...(together ? { together } : {}),
-    // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
-    ...(isWrite && endpoint.body ? { refuseUnknown: 'alone' as const } : {}),
-  };
-  const checkBody = createCheck(endpoint.body ?? Type.Object({}), { ...names, ...ofBody });
-  const checkMarkdown = createCheck(endpoint.body ?? Type.Object({}), {
-    ...inTexts,
-    ...ofBody,
-    names: 'field',
-  });
-  const checkQuery = createCheck(endpoint.query ?? Type.Object({}), inTexts);
-  const { narrower } = endpoint;
-  const checkNarrower = narrower && createCheck(narrower.query ?? Type.Object({}), inTexts);
-  const checkMarkdownQuery = createCheck(endpoint.markdown?.query ?? Type.Object({}), inTexts);
-
-  const given = (body: unknown) => (operation.isBodyOptional ? (body ?? {}) : body);
-  const needsBody = endpoint.body !== undefined && checkBody(given(undefined)).faults.length > 0;
-
-  const queryCheck = (asked: Readonly<Record<string, unknown>>, hasKey: boolean) =>
-    checkNarrower && narrower?.holds(hasKey, asked) ? checkNarrower : checkQuery;
+  const { json, markdown: ofMarkdown } = checksOf(endpoint, isWrite);
+  const bodyOf = (body: unknown) => (operation.isBodyOptional ? (body ?? {}) : body);
+  const needsBody = endpoint.body !== undefined && json.body(bodyOf(undefined)).faults.length > 0;
+  const takesMarkdown = ofMarkdown !== null;
 
   return (request: FastifyRequest, hasKey: boolean) => {
     const asked = request.query as Record<string, unknown>;
     const markdown = request.body instanceof MarkdownBody ? request.body.text : null;
-    refuseEmpty(request, { takesMarkdown: endpoint.markdown !== undefined, needsBody });
-    if (markdown !== null && !endpoint.markdown) throw unsupportedType(request);
+    refuseEmpty(request, { takesMarkdown, needsBody });
+    if (markdown !== null && !ofMarkdown) throw unsupportedType(request);
     if (markdown?.trim() === '') throw emptyMarkdown();
-    const query = (markdown === null ? queryCheck(asked, hasKey) : checkMarkdownQuery)(asked);
-    const sent = markdown === null ? given(request.body) : endpoint.markdown?.fields(markdown, asked);
-    const isChecked = endpoint.body !== undefined || isRecord(sent);
-    const body = isChecked ? (markdown === null ? checkBody : checkMarkdown)(sent) : null;
+    const [sent, checks] =
+      markdown === null || !ofMarkdown
+        ? [bodyOf(request.body), json]
+        : [ofMarkdown.fields(markdown, asked), ofMarkdown];
+    if (hasDryRun(operation)) request.isDryRun = asksForDryRun(asked, sent);
+    const query = checks.query(asked, hasKey)(asked, isRecord(sent) ? sent : {});
+    const body = endpoint.body !== undefined || isRecord(sent) ? checks.body(sent) : null;
     const warnings = [
       ...repeatedWarnings(request.repeatedNames),
       ...(body?.warnings ?? []),
@@ -63,6 +43,41 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
     const faults = [...onceEach(body?.faults ?? [], query.faults), ...ofHeaders];
     throwIfFaulty({ ...query, faults, warnings });
     return { body: (endpoint.body && body?.value) as Sent<B>, query: query.value as Sent<Q>, warnings };
+  };
+}
+
+/** The checks of calls with a JSON body or none, and of those with a markdown body. */
+function checksOf<A extends Auth, B extends Input | undefined, Q extends Input | undefined>(
+  { body, query, narrower, markdown, check }: Endpoint<A, B, Q>,
+  isWrite: boolean,
+) {
+  const nothing = Type.Object({});
+  const { together = () => [], refusedBesideJson, ...given } = check ?? {};
+  const mayBeDry = hasDryRun({ query });
+  const spellings = { ...given.spellings, ...(mayBeDry ? dryRunSpellings : {}) };
+  const refused = { ...given.refused, ...(isWrite && !mayBeDry ? dryRunRefusals : {}) };
+  const inTexts = { ...given, spellings, refused, coerce: true };
+  const ofBody = {
+    spellings,
+    refused: { ...refused, ...(mayBeDry && !body ? dryRunInBody : {}) },
+    // Where no body is defined, what is sent all the same is ignored, and its fields are named in warnings.
+    ...(isWrite && body ? { refuseUnknown: 'alone' as const } : {}),
+  };
+  const besideJson = { ...inTexts, refused: { ...refused, ...refusedBesideJson } };
+  const checkQuery = createCheck(query ?? nothing, besideJson);
+  const checkNarrower = narrower && createCheck(narrower.query ?? nothing, besideJson);
+  const json = {
+    body: createCheck(body ?? nothing, { ...given, ...ofBody, together }),
+    query: (asked: Readonly<Record<string, unknown>>, hasKey: boolean) =>
+      checkNarrower && narrower?.holds(hasKey, asked) ? checkNarrower : checkQuery,
+  };
+  if (!markdown) return { json, markdown: null };
+  const checkMarkdownQuery = createCheck(markdown.query ?? nothing, inTexts);
+  const { fields } = markdown;
+  const checkFields = { ...inTexts, ...ofBody, together: markdown.together, names: 'field' } as const;
+  return {
+    json,
+    markdown: { body: createCheck(body ?? nothing, checkFields), query: () => checkMarkdownQuery, fields },
   };
 }
 
@@ -98,9 +113,4 @@ function emptyMarkdown(): AppError {
     errors: [{ field: 'body', message: 'is empty' }],
     hint: 'Send the text of the post: curl --data-binary @post.md. Is the file empty, or its name misspelt?',
   });
-}
-
-/** Whether a call can be asked what it would do. */
-export function hasDryRun(operation: Operation | undefined): boolean {
-  return Object.hasOwn(keywordsOf(operation?.query).properties ?? {}, 'dryRun');
 }

@@ -33,7 +33,7 @@ export function markdownFields(
     throw bodyFault(`has '${inJson}' in its front matter`, {
       hint: `The markdown is the whole content. To change a part of it, send '${inJson}' as JSON.`,
     });
-  const understood = respelt(query, publishAtSpellings);
+  const understood = respelt(query, publishAtSpellings, postFieldNames);
   const given = Object.fromEntries(
     postFieldNames
       .map((name): [PostFieldName, unknown] => [name, query[understood.get(name) ?? name]])

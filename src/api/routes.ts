@@ -17,8 +17,6 @@ import { createAddressReader } from '../rules/client-address.ts';
 import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { allMethods, answerOtherMethods, collectMethods } from '../http/methods.ts';
-import { dryRunQuery, publishNames } from '../schemas/posts.ts';
-import { createCheck } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import { operations } from '../rules/calls.ts';
 import { brokenEscape, hasBrokenEscape, requireWellFormed } from '../http/target.ts';
@@ -27,7 +25,7 @@ import { createAnswerCache } from './answer-cache.ts';
 import { absentAddresses, addressHint, methodHint } from './address-hints.ts';
 import { aboutEndpoint } from './resources/about.ts';
 import { agentEndpoints } from './resources/agents.ts';
-import { hasDryRun } from './input-check.ts';
+import { asksForDryRun, countDryRun, hasDryRun } from './dry-runs.ts';
 import { blockEndpoints } from './resources/blocks.ts';
 import { discoveryEndpoints } from './resources/discovery.ts';
 import { engagementEndpoints } from './resources/engagement.ts';
@@ -58,6 +56,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
     app.decorateRequest('credential');
     app.decorateRequest('usage', null);
     app.decorateRequest('clientAddress', '');
+    app.decorateRequest('isDryRun', false);
 
     app.addHook('onRequest', async (request, reply) => {
       request.clientAddress = addressOf(request.raw);
@@ -84,6 +83,7 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
 
     app.setErrorHandler(async (error, request) => {
       const isUncounted = error instanceof AppError && error.extra.uncounted;
+      await countDryRun(ctx, limiter, request);
       if (isUncounted && request.usage) request.usage = await takeBackUsage(ctx, limiter, request.usage);
       // Whatever else is wrong with a call that was read only because it might have been a dry run.
       else if (request.usage) requireWithinLimit(request.usage);
@@ -137,9 +137,6 @@ export function apiRoutes(ctx: Context, limiter: RateLimiter, reference: Referen
   };
 }
 
-/** Reads the query exactly as calls with dry runs do: what counts as a dry run must not publish. */
-const checkDryRun = createCheck(dryRunQuery, { spellings: publishNames.spellings, coerce: true });
-
 /**
  * Whether a call that is over its limit may ask in its body for a dry run, which counts against another: only then is the
  * body read, if it is small, and the handler refuses what is none.
@@ -154,6 +151,6 @@ async function mayBeDryRun(ctx: Context, limiter: RateLimiter, request: FastifyR
 function ownPolicy({ routeOptions, query }: FastifyRequest): Policy | null {
   const { operation } = routeOptions.config;
   // Only where the call has dry runs, whatever its query says.
-  const isDryRun = hasDryRun(operation) && checkDryRun(query).value?.dryRun === true;
+  const isDryRun = hasDryRun(operation) && asksForDryRun(query);
   return (isDryRun ? null : operation?.policy) ?? null;
 }

@@ -49,7 +49,7 @@ export const onePost = {
 export const oneRevision = Type.Optional(Type.Integer({ ...revisionNumber, description: 'Its number.' }));
 
 /** Names under which it is sent too, unless they are arguments of the tool. */
-export const postSpellings = { postId: 'post', id: 'post', slug: 'post', url: 'post' } as const;
+export const postSpellings = { postid: 'post', id: 'post', slug: 'post', url: 'post' } as const;
 
 export const commentId = uuid("Its 'id' from add_comment or list_comments.");
 

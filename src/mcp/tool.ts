@@ -5,7 +5,7 @@ import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, operations, type OperationId } from '../rules/calls.ts';
-import { dryRunRefusals } from '../schemas/posts.ts';
+import { dryRunRefusals, dryRunSpellings } from '../schemas/posts.ts';
 import {
   createCheck,
   isRecord,
@@ -92,6 +92,7 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
       ? Object.fromEntries(Object.entries(postSpellings).filter(([name]) => !Object.hasOwn(known, name)))
       : {}),
     ...definition.check?.spellings,
+    ...dryRunSpellings,
   };
   const clearable = clearableIn(input);
   const hasDryRun = Object.hasOwn(known, 'dryRun');
@@ -107,7 +108,9 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
   const pick = pickerOf(definition.output);
   // It must hold for no call that would publish.
   const isDryRun = (args: unknown) =>
-    hasDryRun && isRecord(args) && args[respelt(args, spellings).get('dryRun') ?? 'dryRun'] === true;
+    hasDryRun &&
+    isRecord(args) &&
+    args[respelt(args, dryRunSpellings, ['dryRun']).get('dryRun') ?? 'dryRun'] === true;
   return {
     policyFor: (args) => (isDryRun(args) ? null : policy),
     stores: (args) => !annotations.readOnlyHint && !isDryRun(args),

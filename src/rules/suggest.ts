@@ -85,7 +85,8 @@ export function nearest(word: string, known: readonly string[]): string | null {
   return best;
 }
 
-function plainForm(word: string): string {
+/** A name without what people write it in: case, hyphens, underscores. */
+export function plainForm(word: string): string {
   return word.toLowerCase().replace(/[_-]/g, '');
 }
 

@@ -69,15 +69,15 @@ const ignoredInPosts = Object.fromEntries(
 const toKeepBack =
   "is not a field, and nothing was stored; to keep the post from the public, send 'status': 'draft'";
 
-/** Other names by which an author says "not" or "not yet", of calls that may publish. */
+/** Other names by which an author says "not" or "not yet", of calls that may publish, in plain form as all below. */
 const publishRefusals = {
   ...contradicting(
-    ['preview', 'simulate', 'validate', 'validateOnly', 'validate_only'],
+    ['preview', 'simulate', 'validate', 'validateonly'],
     (value) => !isNo(value),
     "is not a field, and nothing was stored; to see what would happen, send 'dryRun': true",
   ),
-  ...contradicting(['draft', 'isDraft', 'is_draft', 'private'], (value) => !isNo(value), toKeepBack),
-  ...contradicting(['published', 'isPublished', 'is_published', 'publish', 'public'], isNo, toKeepBack),
+  ...contradicting(['draft', 'isdraft', 'private'], (value) => !isNo(value), toKeepBack),
+  ...contradicting(['published', 'ispublished', 'publish', 'public'], isNo, toKeepBack),
 };
 
 /** Refuses a value that means "do not publish", but only beside the status `published`, which it contradicts. */
@@ -95,25 +95,29 @@ function isNo(value: unknown): boolean {
   return typeof value === 'string' ? /^(?:false|no|0|)$/i.test(value) : !value;
 }
 
-const dryRunSpellings = { dry_run: 'dryRun', 'dry-run': 'dryRun', dryrun: 'dryRun' };
+/** Other names of a dry run, which must not be done in earnest. */
+export const dryRunSpellings = { dryrun: 'dryRun' };
 
 /** Other names of the time of publication, of which none may publish at once. */
 export const publishAtSpellings = Object.fromEntries(
-  [
-    'publish_at',
-    'publish-at',
-    'publishat',
-    'publishOn',
-    'publish_on',
-    'schedule',
-    'scheduleAt',
-    'schedule_at',
-  ]
-    .concat(['scheduledAt', 'scheduled_at', 'scheduledFor', 'scheduled_for'])
-    .map((name) => [name, 'publishAt']),
+  ['publishat', 'publishon', 'schedule', 'scheduleat', 'scheduledat', 'scheduledfor'].map((name) => [
+    name,
+    'publishAt',
+  ]),
 );
 
-const spellings = { ...dryRunSpellings, ...publishAtSpellings };
+/** Of calls that may publish. */
+const publishing = {
+  refused: publishRefusals,
+  spellings: publishAtSpellings,
+  // Where it would be ignored.
+  refusedBesideJson: Object.fromEntries(
+    Object.keys(publishAtSpellings).map((name) => [
+      name,
+      () => "belongs in the JSON body, and nothing was stored; send it there as 'publishAt'",
+    ]),
+  ),
+} as const;
 
 /** Names that publishing recognises besides its own. A dry run by another name must not publish. */
 export const publishNames = {
@@ -121,10 +125,14 @@ export const publishNames = {
     ...ignoredInPosts,
     id: prose`publishing finds a post by its slug, or its title; ${call('updatePost')} finds it by id`,
   },
-  refused: publishRefusals,
-  spellings,
-  together: (sent: Sent) => [...whatPostIsMeant(sent), ...contentFaults(sent)],
+  ...publishing,
+  together: (sent: Sent) => [...publishFaults(sent), ...editShapeFaults(sent)],
 } as const;
+
+/** What is wrong with the fields of publishing as a whole. */
+export function publishFaults(sent: Sent): FieldFault[] {
+  return [...whatPostIsMeant(sent), ...contentFaults(sent)];
+}
 
 type Sent = Readonly<Record<string, unknown>>;
 
@@ -139,14 +147,14 @@ function whatPostIsMeant({ slug, title, content: sent, edits, append }: Sent): F
   ];
 }
 
-function contentFaults(sent: Sent): FieldFault[] {
+/** The same of a change by id. */
+export function contentFaults(sent: Sent): FieldFault[] {
   const changes = ['edits', 'append'].filter((name) => sent[name] !== undefined);
   const fault = "cannot be sent with 'content'; send the one or the other";
   return [
     ...(sent['content'] === undefined ? [] : changes.map((field) => ({ field, message: fault }))),
     ...tooLong(sent, 'content'),
     ...tooLong(sent, 'append'),
-    ...editShapeFaults(sent),
   ];
 }
 
@@ -161,19 +169,15 @@ function tooLong(all: Sent, field: string): FieldFault[] {
 /** Names that a change by id recognises besides its own. */
 export const patchNames = {
   ignored: ignoredInPosts,
-  refused: publishRefusals,
-  spellings,
-  together: contentFaults,
+  ...publishing,
+  together: (sent: Sent) => [...contentFaults(sent), ...editShapeFaults(sent)],
 } as const;
 
 /** For every call that changes something and has no dry run: a caller that asks for one wants nothing done. */
-export const dryRunRefusals: Readonly<Record<string, Refusal>> = Object.fromEntries(
-  ['dryRun', ...Object.keys(dryRunSpellings)].map((name) => [
-    name,
-    () =>
-      prose`asks for a dry run, which this call does not have, so nothing was done; ${call('publish')} has one, also for a post that exists`,
-  ]),
-);
+export const dryRunRefusals: Readonly<Record<string, Refusal>> = {
+  dryrun: () =>
+    prose`asks for a dry run, which this call does not have, so nothing was done; ${call('publish')} has one, also for a post that exists`,
+};
 
 const dryRuns = {
   dryRun: Type.Optional(dryRun),
@@ -187,12 +191,9 @@ const dryRuns = {
 };
 
 /** For a dry run that is asked for in the body of a call that reads only its query. */
-export const dryRunInBody: Readonly<Record<string, Refusal>> = Object.fromEntries(
-  ['dryRun', ...Object.keys(dryRunSpellings)].map((name) => [
-    name,
-    () => "belongs in the query, and nothing was done; send '?dryRun=true'",
-  ]),
-);
+export const dryRunInBody: Readonly<Record<string, Refusal>> = {
+  dryrun: () => "belongs in the query, and nothing was done; send '?dryRun=true'",
+};
 
 function formerSlugs(description: string) {
   const slug = text('A slug.', 'on-the-analytical-engine');

@@ -2,7 +2,7 @@ import type { Static, TObject, TUnsafe } from 'typebox';
 import { AppError, detailOf, type FieldFault } from '../errors.ts';
 import { asHttp, prose, type Prose } from '../rules/calls.ts';
 import { isRecord } from '../rules/records.ts';
-import { longestName, unknownFieldFault, unknownFieldWarning } from '../rules/suggest.ts';
+import { longestName, plainForm, unknownFieldFault, unknownFieldWarning } from '../rules/suggest.ts';
 import { apiKeyCandidates, printable } from '../rules/text.ts';
 import { warning, type Warning } from '../rules/warnings.ts';
 import { fieldOf, nameOfType } from './field-check.ts';
@@ -34,9 +34,9 @@ export type CheckOptions = {
   readonly refuseUnknown?: 'always' | 'alone';
   /** What is wrong with the fields as a whole. It speaks for the unknown ones that it names. */
   readonly together?: (value: Readonly<Record<string, unknown>>) => readonly FieldFault[];
-  /** Fields that must not be sent. */
+  /** Fields that must not be sent, by their plain form, which those of other case, hyphens or underscores share. */
   readonly refused?: Readonly<Record<string, Refusal>>;
-  /** Aliases of known names, accepted with a warning where the name itself is not sent. */
+  /** Aliases of known names, by their plain form, accepted with a warning where the name itself is not sent. */
   readonly spellings?: Readonly<Record<string, string>>;
   /** How calls in warnings and refusals are spelled. */
   readonly spell?: (text: Prose) => string;
@@ -51,7 +51,7 @@ const mostLooked = 10 * mostUnknown;
  * The validator of all interfaces: turns an object schema into a function that checks a value of any kind and
  * never throws. It reads as much of JSON Schema as the wire uses, and TypeBox's refinements; any other keyword
  * is an error at start. TypeBox's own compiler is slow to load, and its messages do not say what is allowed and
- * what was received.
+ * what was received. `beside` is what refusals look at too.
  */
 export function createCheck<T extends TObject | TUnsafe>(
   schema: T,
@@ -65,16 +65,15 @@ export function createCheck<T extends TObject | TUnsafe>(
     spellings = {},
     spell = asHttp,
   }: CheckOptions = {},
-): (value: unknown) => Checked<Static<T>> {
+): (value: unknown, beside?: Readonly<Record<string, unknown>>) => Checked<Static<T>> {
   const { properties = {}, required = [] } = keywordsOf(schema);
   const known = Object.keys(properties);
   const fields = Object.entries(properties).map(
     ([name, property]) => [name, fieldOf(property, { required: required.includes(name), coerce })] as const,
   );
-  const refusals = Object.entries(refused);
   const withRequired = required.length === 0 ? '' : ` with '${required.join("', '")}'`;
 
-  return (value) => {
+  return (value, beside = {}) => {
     if (!isRecord(value)) {
       const message =
         value === undefined
@@ -84,7 +83,7 @@ export function createCheck<T extends TObject | TUnsafe>(
     }
     const faults: FieldFault[] = [];
     const copy: Record<string, unknown> = {};
-    const understood = respelt(value, spellings);
+    const understood = respelt(value, spellings, known);
     for (const [name, field] of fields) {
       const sentAs = understood.get(name) ?? name;
       const given = Object.hasOwn(value, sentAs) ? value[sentAs] : undefined;
@@ -96,8 +95,8 @@ export function createCheck<T extends TObject | TUnsafe>(
       }
     }
     const explained = new Set(understood.values());
-    for (const [field, refusal] of refusals) {
-      const message = Object.hasOwn(value, field) ? refusal(value[field], value) : null;
+    for (const [field, refusal] of namedIn(value, refused)) {
+      const message = refusal(value[field], { ...beside, ...value });
       if (message === null) continue;
       faults.push({ field, message: spell(message) });
       explained.add(field);
@@ -160,17 +159,30 @@ function isRepeatable(name: string): boolean {
 
 const asNamed: ReadonlyMap<string, string> = new Map();
 
-/** Which known name was sent in which other spelling. */
+/** Which of the known names was sent in which other spelling. */
 export function respelt(
   value: Readonly<Record<string, unknown>>,
   spellings: Readonly<Record<string, string>>,
+  known: readonly string[],
 ): ReadonlyMap<string, string> {
-  if (!Object.keys(value).some((name) => Object.hasOwn(spellings, name))) return asNamed;
-  return new Map(
-    Object.entries(spellings)
-      .filter(([spelling, name]) => Object.hasOwn(value, spelling) && !Object.hasOwn(value, name))
-      .map(([spelling, name]) => [name, spelling]),
+  const named = namedIn(value, spellings).filter(
+    ([sentAs, name]) => !known.includes(sentAs) && known.includes(name) && !Object.hasOwn(value, name),
   );
+  return named.length === 0 ? asNamed : new Map(named.map(([sentAs, name]) => [name, sentAs]));
+}
+
+/** The names of a value whose plain form a record has, and what it has for them. */
+function namedIn<T>(
+  value: Readonly<Record<string, unknown>>,
+  byPlainForm: Readonly<Record<string, T>>,
+): [name: string, T][] {
+  const found: [string, T][] = [];
+  for (const name of Object.keys(value)) {
+    const plain = name.length > longestName ? '' : plainForm(name);
+    const named = Object.hasOwn(byPlainForm, plain) ? byPlainForm[plain] : undefined;
+    if (named !== undefined) found.push([name, named]);
+  }
+  return found;
 }
 
 export { isRecord };

@@ -1,16 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { beginUsage, requireWithinLimit } from '../../admission/admission.ts';
+import { requireWithinLimit } from '../../admission/admission.ts';
 import type { Context } from '../../context.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { clientSignal } from '../../http/connection.ts';
 import { doneAnswer, type NextStep } from '../../schemas/answer-parts.ts';
 import {
+  contentFaults,
   markdownPatchQuery,
   markdownQuery,
   patchNames,
   patchPostBody,
   publishAnswer,
   publishBody,
+  publishFaults,
   publishNames,
   publishQuery,
   updateOrDryRunAnswer,
@@ -31,6 +33,7 @@ import {
 } from '../../services/posts/posts.ts';
 import { postBodyLimit } from '../../rules/post-fields.ts';
 import { withReplay } from '../call.ts';
+import { countDryRun } from '../dry-runs.ts';
 import { addEndpoint, uuidParam, type Answer } from '../endpoint.ts';
 import { markdownFields } from '../markdown-fields.ts';
 import { preconditionsOf } from '../request-headers.ts';
@@ -60,7 +63,7 @@ const saving = {
   auth: 'required',
   policy: 'publish',
   query: publishQuery,
-  markdown: { query: markdownQuery, fields: markdownFields },
+  markdown: { query: markdownQuery, fields: markdownFields, together: publishFaults },
   bodyLimit: postBodyLimit,
   requestHeaders: ['Idempotency-Key', 'If-Match', 'If-None-Match'],
 } as const;
@@ -109,7 +112,7 @@ function changeEndpoints(app: FastifyInstance, save: Save): void {
     description:
       'Takes all fields of publishing, as JSON or text/markdown; those left out stay. publishAt schedules a draft. edits and append change a part of the content without sending it whole: all or nothing, applied to the text as it is then, and a repeat of the newest change is recognised. A new slug moves the post; its old address redirects and finds it until formerSlugs gives it up.',
     body: patchPostBody,
-    markdown: { query: markdownPatchQuery, fields: markdownFields },
+    markdown: { query: markdownPatchQuery, fields: markdownFields, together: contentFaults },
     check: patchNames,
     answerHeaders: ['ETag'],
     answers: { 200: updateOrDryRunAnswer },
@@ -167,15 +170,9 @@ function saveWith(ctx: Context, limiter: RateLimiter) {
       preconditions: preconditionsOf(request.headers),
       signal: clientSignal(reply.raw),
     };
-    if (query.dryRun ?? inBody) {
-      // The body, which asks for the dry run, had not been read when the counting began.
-      if (request.usage?.policy === 'publish') {
-        request.usage = await beginUsage(ctx, limiter, 'api', caller.id);
-        requireWithinLimit(request.usage);
-      }
-      return dryRun(ctx, caller, fields, { ...aim, html: query.html });
-    }
+    await countDryRun(ctx, limiter, request);
     if (request.usage) requireWithinLimit(request.usage);
+    if (query.dryRun ?? inBody) return dryRun(ctx, caller, fields, { ...aim, html: query.html });
     const scope = `${caller.id} ${postId === undefined ? 'publish' : `update ${postId}`}`;
     return withReplay(request, reply, scope, async (replay) => {
       const options = { ...aim, replay, ticket: request.usage?.ticket };

@@ -1,4 +1,5 @@
 import { isRecord } from '../records.ts';
+import { plainForm } from '../suggest.ts';
 
 // Agents know edits from other tools by many names. What is not our form is refused with ours, filled in.
 
@@ -97,5 +98,5 @@ function sidesOf(sent: Sent): { old: string | undefined; replacement: string | u
 const longestName = 32;
 
 function plain(name: string): string {
-  return name.length > longestName ? '' : name.toLowerCase().replace(/[_-]/g, '');
+  return name.length > longestName ? '' : plainForm(name);
 }
