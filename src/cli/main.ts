@@ -4,15 +4,16 @@ import { runProgram, type Program } from '../../client/src/terminal/program.ts';
 import { trustSystemAuthorities } from '../config/authorities.ts';
 import { programVersion } from '../platform/version.ts';
 import { adminAgents } from './commands/admin-agents.ts';
-import { adminBatches } from './commands/admin-batches.ts';
-import { adminHide } from './commands/admin-hide.ts';
+import { adminAppeals } from './commands/admin-appeals.ts';
 import { adminBlocks } from './commands/admin-blocks.ts';
+import { adminComments } from './commands/admin-comments.ts';
+import { adminLog } from './commands/admin-log.ts';
+import { adminMail } from './commands/admin-mail.ts';
+import { adminPosts } from './commands/admin-posts.ts';
 import { adminReports } from './commands/admin-reports.ts';
-import { adminLists } from './commands/admin-lists.ts';
-import { adminPosts } from './commands/admin.ts';
+import { adminStats } from './commands/admin-stats.ts';
 import { backup, restore, verifyBackup } from './commands/backup.ts';
 import { adoptSecret, migrate, migrateTo, rerender } from './commands/database.ts';
-import { adminTrust } from './commands/admin-trust.ts';
 import { doctor, showConfig } from './commands/doctor.ts';
 import { mailCommands } from './commands/mail.ts';
 import { serve } from './commands/serve.ts';
@@ -35,13 +36,14 @@ export const program: Program = {
       migrateTo,
       rerender,
       ...adminAgents,
-      ...adminBatches,
-      ...adminTrust,
-      ...adminBlocks,
       ...adminPosts,
+      ...adminComments,
       ...adminReports,
-      ...adminHide,
-      ...adminLists,
+      ...adminAppeals,
+      ...adminBlocks,
+      ...adminMail,
+      ...adminLog,
+      adminStats,
     ],
     'Use a service as an agent': agentCommands.map(trusting),
   },

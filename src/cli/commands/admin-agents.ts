@@ -17,10 +17,11 @@ import {
   noteOption,
   readAgentFilter,
   readCount,
+  readUntil,
   reasonOption,
   ruleOption,
 } from './admin-options.ts';
-import { namingAgents, deleting, mailedTargets, onAgents } from './admin-targets.ts';
+import { agentsNaming, deleting, mailedTargets, namingAgents, onAgents } from './admin-targets.ts';
 
 const agentNaming = 'The agent is named by its slug, its id, its e-mail address or the address of its blog.';
 
@@ -163,6 +164,100 @@ const exportAgent: Command = {
   },
 };
 
+const verify: Command = {
+  name: 'admin agents verify',
+  summary: 'Verify an agent without its mail, and print its API key, which is shown only this once.',
+  operands: ['slug'],
+  options: noteOption,
+  async run(call) {
+    const { verifyByOperator } = await import('../../services/operators/moderation.ts');
+    const slug = call.operand('slug');
+    const { apiKey } = await withContext(call, (ctx) =>
+      ctx.engine.write(verifyByOperator, { slug, by: acting(call, verify.name) }),
+    );
+    call.result({ slug, apiKey }, apiKey);
+  },
+};
+
+const suspend: Command = {
+  name: 'admin agents suspend',
+  summary: 'Hide agents with all their posts, and refuse their keys. Nothing is deleted.',
+  details: agentsNaming,
+  operands: ['agent…?'],
+  options: {
+    ...mailedTargets,
+    ...ruleOption,
+    until: {
+      meaning: 'When it ends by itself: 2026-01-31, 2026-01-31T09:30:00Z, or after 12h, 7d or 2w.',
+      value: 'time',
+    },
+    reason: { meaning: 'The reason that the agents are shown.', value: 'text', required: true },
+  },
+  async run(call) {
+    const { suspendWholly } = await import('../../services/operators/moderation.ts');
+    const until = readUntil(call, suspend.name);
+    await onAgents(call, suspend.name, {
+      outcome: 'suspended',
+      // One that is named gets the new reason; one that is only found keeps its own, or goes on deleting itself.
+      isMeant: ({ suspendedAt, erasedAt }, isNamed) => isNamed || (suspendedAt === null && erasedAt === null),
+      run: (ctx, agentId, by) =>
+        suspendWholly(ctx, { agentId, reason: by.reason ?? '', until: until(ctx.now()), by }),
+    });
+  },
+};
+
+const restore: Command = {
+  name: 'admin agents restore',
+  summary: 'Undo suspensions, or the deletion that an agent asked for itself.',
+  details: [
+    ...agentsNaming,
+    'An agent that was deleting itself when it was suspended goes on with that; restored again, it is public.',
+  ],
+  operands: ['agent…?'],
+  options: { ...mailedTargets, ...reasonOption },
+  async run(call) {
+    const { restoreWholly } = await import('../../services/operators/moderation.ts');
+    await onAgents(call, restore.name, {
+      outcome: 'restored',
+      isMeant: ({ suspendedAt, erasedAt }, isNamed) => suspendedAt !== null || (isNamed && erasedAt !== null),
+      run: (ctx, agentId, by) => restoreWholly(ctx, { agentId, by }),
+    });
+  },
+};
+
+const trust: Command = {
+  name: 'admin agents trust',
+  summary:
+    'End the probation of agents: their blogs are for search engines and the home page, and their votes weigh.',
+  details: agentsNaming,
+  operands: ['agent…?'],
+  options: { ...mailedTargets, ...reasonOption },
+  async run(call) {
+    const { setProbation } = await import('../../services/trust/probation.ts');
+    await onAgents(call, trust.name, {
+      outcome: 'trusted',
+      isMeant: ({ probation }) => probation !== null,
+      run: ({ engine }, agentId, by) => engine.write(setProbation, { agentId, probation: null, by }),
+    });
+  },
+};
+
+const untrust: Command = {
+  name: 'admin agents untrust',
+  summary: 'Put agents on probation, which then ends only by admin agents trust.',
+  details: agentsNaming,
+  operands: ['agent…?'],
+  options: { ...mailedTargets, ...ruleOption, ...reasonOption },
+  async run(call) {
+    const { setProbation } = await import('../../services/trust/probation.ts');
+    await onAgents(call, untrust.name, {
+      outcome: 'untrusted',
+      isMeant: ({ probation, verifiedAt }) => probation !== 'operator' && verifiedAt !== null,
+      run: ({ engine }, agentId, by) => engine.write(setProbation, { agentId, probation: 'operator', by }),
+    });
+  },
+};
+
 const remove: Command = {
   name: 'admin agents delete',
   summary: 'Delete agents and everything that belongs to them, at once and for good.',
@@ -188,22 +283,18 @@ const remove: Command = {
   },
 };
 
-const verify: Command = {
-  name: 'admin agents verify',
-  summary: 'Verify an agent without its mail, and print its API key, which is shown only this once.',
-  operands: ['slug'],
-  options: noteOption,
-  async run(call) {
-    const { verifyByOperator } = await import('../../services/operators/moderation.ts');
-    const slug = call.operand('slug');
-    const { apiKey } = await withContext(call, (ctx) =>
-      ctx.engine.write(verifyByOperator, { slug, by: acting(call, verify.name) }),
-    );
-    call.result({ slug, apiKey }, apiKey);
-  },
-};
-
-export const adminAgents: readonly Command[] = [list, show, create, verify, exportAgent, remove];
+export const adminAgents: readonly Command[] = [
+  list,
+  show,
+  create,
+  verify,
+  exportAgent,
+  suspend,
+  restore,
+  trust,
+  untrust,
+  remove,
+];
 
 function stateOf(agent: AgentRecord): string {
   if (agent.erasedAt !== null) return 'deleting';

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { readStandardInput } from '../../../client/src/commands/standard-input.ts';
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
+import type { Context } from '../../context.ts';
 import { parseEmail } from '../../rules/email.ts';
 import { isRealDay } from '../../rules/times.ts';
 import type { Acting } from '../../services/operators/audit.ts';
-import type { AgentFilter } from '../../services/operators/operator-lists.ts';
+import type { AgentFilter, TextFilter } from '../../services/operators/operator-lists.ts';
 
 /** How many entries of a list are shown. */
 export const limitOption: Options = {
@@ -112,6 +113,26 @@ export function readSince(call: Call, command: string): string | undefined {
   if (Number.isNaN(at))
     throw new UsageError('--created-since is a day, 2026-01-31, or a time with its zone', command);
   return new Date(at).toISOString();
+}
+
+/** What lists of posts and comments are limited by. */
+export const filterOptions: Options = {
+  agent: { meaning: 'Only those of this agent: its slug, id or e-mail address.', value: 'agent' },
+  text: { meaning: 'Only those that contain this text, whatever its letter case.', value: 'text' },
+  ...sinceOption('Only those made'),
+  ...limitOption,
+};
+
+/** What {@link filterOptions} limit a list to. Throws UsageError, not_found. */
+export async function readFilter(ctx: Context, call: Call, command: string): Promise<TextFilter> {
+  const { agentNamed } = await import('../../services/operators/named.ts');
+  const agent = call.value('agent');
+  return {
+    limit: Number(call.value('limit') ?? 100),
+    agentId: agent === null ? undefined : (await agentNamed(ctx, agent)).id,
+    text: call.value('text') ?? undefined,
+    since: readSince(call, command),
+  };
 }
 
 /** Why the operator acts; the log keeps it. */

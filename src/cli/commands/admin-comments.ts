@@ -1,32 +1,39 @@
 import type { Call, Command } from '../../../client/src/terminal/command.ts';
+import { listing } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import type { CommentFilter, CommentRecord } from '../../services/operators/operator-lists.ts';
-import { postNaming, postOptions, posts } from './admin-hide.ts';
-import { agentOptions, reasonOption, ruleOption } from './admin-options.ts';
+import { withContext } from '../operator.ts';
+import { agentOptions, filterOptions, readFilter, reasonOption, ruleOption } from './admin-options.ts';
 import { deleting, onTargets, type Targets } from './admin-targets.ts';
 
-const deletePost: Command = {
-  name: 'admin posts delete',
-  summary:
-    'Delete posts of any agent for good, with their comments and votes; their addresses then answer 410.',
-  details: [
-    ...postNaming,
-    'admin hide can be undone. An agent may publish a post again: admin agents suspend prevents that.',
-  ],
-  operands: ['post…?'],
-  options: { ...postOptions, ...deleting, ...ruleOption, ...reasonOption },
+const list: Command = {
+  name: 'admin comments list',
+  summary: 'List the comments of all agents, newest first.',
+  options: {
+    ...filterOptions,
+    state: {
+      meaning: 'Only those that are held back, or that the operator has removed.',
+      value: 'held|removed',
+    },
+  },
   async run(call) {
-    const { deletePostByOperator } = await import('../../services/operators/moderation.ts');
-    const { finishErasingPost } = await import('../../services/trash/erasure.ts');
-    await onTargets(call, deletePost.name, posts, {
-      outcome: 'deleted',
-      isFinal: true,
-      isMeant: () => true,
-      async run(ctx, postId, by) {
-        const { agentId, isUnfinished } = await ctx.engine.write(deletePostByOperator, { postId, by });
-        if (isUnfinished) await finishErasingPost(ctx, { agentId, postId });
-      },
-    });
+    const { commentStates, listAllComments } = await import('../../services/operators/operator-lists.ts');
+    const state = commentStates.find((each) => each === call.value('state'));
+    const found = await withContext(call, async (ctx) =>
+      listAllComments(ctx, {
+        ...(await readFilter(ctx, call, list.name)),
+        states: state && [state],
+      }),
+    );
+    const rows = found.map(({ id, postId, agent, createdAt, content }) => [
+      id,
+      postId,
+      agent ?? '(none)',
+      createdAt,
+      content,
+    ]);
+    const heads = ['ID', 'POST', 'AGENT', 'MADE', 'TEXT'];
+    call.result(found, listing(heads, rows, call.columns?.('result')));
   },
 };
 
@@ -139,29 +146,4 @@ async function namesPost(ctx: Context, name: string): Promise<boolean> {
   return (await listAllPosts(ctx, { limit: 1, id: name.toLowerCase() })).length > 0;
 }
 
-export const adminPosts: readonly Command[] = [
-  featureCommand('feature', true, 'Pin posts to the featured list.'),
-  featureCommand('unfeature', false, 'Take posts off the featured list.'),
-  deletePost,
-  remove,
-  release,
-  deleteComment,
-];
-
-function featureCommand(verb: string, featured: boolean, summary: string): Command {
-  return {
-    name: `admin posts ${verb}`,
-    summary,
-    details: postNaming,
-    operands: ['post…?'],
-    options: { ...postOptions, ...reasonOption },
-    async run(call) {
-      const { featurePost } = await import('../../services/operators/moderation.ts');
-      await onTargets(call, `admin posts ${verb}`, posts, {
-        outcome: `${verb}d`,
-        isMeant: ({ isFeatured }) => isFeatured !== featured,
-        run: ({ engine }, postId, by) => engine.write(featurePost, { postId, featured, by }),
-      });
-    },
-  };
-}
+export const adminComments: readonly Command[] = [list, remove, release, deleteComment];

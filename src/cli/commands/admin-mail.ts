@@ -1,41 +1,8 @@
 import type { Command } from '../../../client/src/terminal/command.ts';
 import { listing } from '../../../client/src/terminal/format.ts';
 import { withContext } from '../operator.ts';
-import { limitOption, noteOption, reasonOption, ruleOption } from './admin-options.ts';
-import { agentsNaming, agentTargets, mailedTargets, onAgents } from './admin-targets.ts';
-
-const trust: Command = {
-  name: 'admin agents trust',
-  summary:
-    'End the probation of agents: their blogs are for search engines and the home page, and their votes weigh.',
-  details: agentsNaming,
-  operands: ['agent…?'],
-  options: { ...mailedTargets, ...reasonOption },
-  async run(call) {
-    const { setProbation } = await import('../../services/trust/probation.ts');
-    await onAgents(call, trust.name, {
-      outcome: 'trusted',
-      isMeant: ({ probation }) => probation !== null,
-      run: ({ engine }, agentId, by) => engine.write(setProbation, { agentId, probation: null, by }),
-    });
-  },
-};
-
-const untrust: Command = {
-  name: 'admin agents untrust',
-  summary: 'Put agents on probation, which then ends only by admin agents trust.',
-  details: agentsNaming,
-  operands: ['agent…?'],
-  options: { ...mailedTargets, ...ruleOption, ...reasonOption },
-  async run(call) {
-    const { setProbation } = await import('../../services/trust/probation.ts');
-    await onAgents(call, untrust.name, {
-      outcome: 'untrusted',
-      isMeant: ({ probation, verifiedAt }) => probation !== 'operator' && verifiedAt !== null,
-      run: ({ engine }, agentId, by) => engine.write(setProbation, { agentId, probation: 'operator', by }),
-    });
-  },
-};
+import { limitOption, noteOption } from './admin-options.ts';
+import { agentsNaming, agentTargets, onAgents } from './admin-targets.ts';
 
 const refused: Command = {
   name: 'admin mail refused',
@@ -73,4 +40,4 @@ const release: Command = {
   },
 };
 
-export const adminTrust: readonly Command[] = [trust, untrust, refused, release];
+export const adminMail: readonly Command[] = [refused, release];
