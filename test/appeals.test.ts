@@ -8,7 +8,7 @@ import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { moderateComment } from '../src/services/operators/comment-moderation.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
-import { adminFacts } from './support/operator.ts';
+import { admin, adminFacts } from './support/operator.ts';
 
 const text = 'These are the prices of a museum shop.';
 const day = 24 * 3_600_000;
@@ -80,6 +80,9 @@ describeInstances('appeals', { env: { LIMIT_REGISTER: '0' } }, (the, variant) =>
 
     const command = ['appeal', 'decide', ada.id, '--grant', '--reason', 'seen again'];
     assert.deepEqual((await adminFacts(the(), {}, ...command, '--dry-run')).appeals, [row?.id]);
+    const { stdout, stderr } = await admin(the(), {}, ...command, '--dry-run');
+    assert.equal(stdout, row?.id);
+    assert.match(stderr, /^1 appeal would be granted\. Nothing was changed\.$/m);
     const done = await adminFacts(the(), {}, ...command);
     assert.deepEqual([done.granted, done.appeals], [1, [row?.id]]);
     const { events } = await ada.client.inbox();

@@ -80,8 +80,11 @@ describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
       ],
     );
     const command = ['report', 'decide', post.id, '--dismiss', '--reason', 'Deleted by its agent.'];
+    const tried = await admin(the(), {}, ...command, '--dry-run');
+    assert.match(tried.stderr, /^2 reports would be dismissed\. Nothing was changed\.$/m);
     const decided = await adminFacts(the(), {}, ...command);
     assert.equal(decided.dismissed, 2);
+    assert.deepEqual(tried.stdout.split('\n'), decided.reports);
     assert.equal((await open()).length, 1);
     const [, mail] = await the().mails(email);
     assert.equal(mail?.email.subject, 'Your report was decided');

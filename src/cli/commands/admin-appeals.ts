@@ -1,7 +1,8 @@
 import { UsageError, type Command } from '../../../client/src/terminal/command.ts';
 import { facts } from '../../../client/src/terminal/format.ts';
 import { withContext } from '../operator.ts';
-import { acting, limitOption, readNames, reasonOption } from './admin-options.ts';
+import { acting, limitOption, reasonOption } from './admin-options.ts';
+import { onNamed, reportBatch } from './admin-targets.ts';
 
 const list: Command = {
   name: 'admin appeals',
@@ -52,29 +53,31 @@ const decide: Command = {
   async run(call) {
     if (call.has('grant') === call.has('uphold'))
       throw new UsageError('choose one of --grant and --uphold', decide.name);
-    const to = call.has('grant') ? 'granted' : 'upheld';
+    const outcome = call.has('grant') ? 'granted' : 'upheld';
     const by = acting(call, decide.name);
-    const isDry = call.has('dry-run');
     const { appealsNamed, canBeUndone, resolveAppeal } =
       await import('../../services/operators/appeal-lists.ts');
-    const { runEach } = await import('../../services/operators/batches.ts');
-    const { ids, final, done } = await withContext(call, async (ctx) => {
-      const named = new Set<string>();
-      for (const id of await readNames(call.operands))
-        for (const each of await appealsNamed(ctx, id)) named.add(each);
-      const lost = [];
-      for (const id of to === 'granted' ? named : []) if (!(await canBeUndone(ctx, id))) lost.push(id);
-      const run = await runEach(isDry ? [] : [...named], (id) => resolveAppeal(ctx, id, to, by));
-      return { ids: [...named], final: lost.length, done: run.done };
+    const { ids, lost, done } = await withContext(call, async (ctx) => {
+      const final = new Set<string>();
+      const idsOf = async (name: string) => {
+        const named = await appealsNamed(ctx, name);
+        for (const id of outcome === 'granted' ? named : []) if (!(await canBeUndone(ctx, id))) final.add(id);
+        return named;
+      };
+      const decided = await onNamed(call, idsOf, (id) => resolveAppeal(ctx, id, outcome, by));
+      return { ...decided, lost: final.size };
     });
-    const batch = done === 0 ? null : by.batch;
-    const count = isDry ? ids.length : done;
-    const verb = isDry ? 'would be' : count === 1 ? 'is' : 'are';
-    call.result(
-      { batch, [to]: done, appeals: ids },
-      `${count} ${count === 1 ? 'appeal' : 'appeals'} ${verb} ${to}.`,
-      final === 0 ? [] : [`Of these, what was deleted for good stays deleted: ${final}.`],
-    );
+    reportBatch(call, {
+      batch: by.batch,
+      outcome,
+      done,
+      nouns: ['appeal', 'appeals'],
+      canBeUndone: false,
+      notes: lost === 0 ? [] : [`Of these, what was deleted for good stays deleted: ${lost}.`],
+      facts: { appeals: ids },
+      meant: ids.length,
+      list: ids.join('\n'),
+    });
   },
 };
 

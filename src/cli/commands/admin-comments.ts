@@ -3,8 +3,8 @@ import { listing } from '../../../client/src/terminal/format.ts';
 import type { Context } from '../../context.ts';
 import type { CommentFilter, CommentRecord } from '../../services/operators/operator-lists.ts';
 import { withContext } from '../operator.ts';
-import { agentOptions, filterOptions, readFilter, reasonOption, ruleOption } from './admin-options.ts';
-import { deleting, onTargets, type Targets } from './admin-targets.ts';
+import { filterOptions, readFilter, reasonOption, ruleOption } from './admin-options.ts';
+import { deleting, onTargets, textTargets, type Targets } from './admin-targets.ts';
 
 const list: Command = {
   name: 'admin comments list',
@@ -37,17 +37,6 @@ const list: Command = {
   },
 };
 
-const commentOptions = {
-  ...agentOptions('All comments of agents'),
-  text: { meaning: 'All comments with this text, whatever its letter case.', value: 'text' },
-  'created-since': {
-    meaning: 'All comments made at or after this time: 2026-01-31, or with T09:30:00Z.',
-    value: 'time',
-  },
-  mail: { meaning: 'Write to the owners of many comments too; of one it is always done.' },
-  'dry-run': { meaning: 'Show which comments those are, and change nothing.' },
-} as const;
-
 const commentNaming = [
   'Comments are named by id or address, one a line on standard input with -, or chosen by options, which then all have',
   'to hold.',
@@ -76,7 +65,7 @@ const remove: Command = {
   summary: 'Take comments from public view. Nothing is deleted: admin comments release gives them back.',
   details: [...commentNaming, 'The answer names the batch, which admin undo takes back.'],
   operands: ['comment…?'],
-  options: { ...commentOptions, ...ruleOption, ...reasonOption },
+  options: { ...textTargets('comments'), ...ruleOption, ...reasonOption },
   async run(call) {
     const { moderateComment } = await import('../../services/operators/comment-moderation.ts');
     await onTargets(call, remove.name, comments(), {
@@ -92,7 +81,7 @@ const release: Command = {
   summary: 'Publish comments that are held back, or were removed.',
   details: [...commentNaming, 'The answer names the batch, which admin undo takes back.'],
   operands: ['comment…?'],
-  options: { ...commentOptions, ...reasonOption },
+  options: { ...textTargets('comments'), ...reasonOption },
   async run(call) {
     const { moderateComment } = await import('../../services/operators/comment-moderation.ts');
     await onTargets(call, release.name, comments(['held', 'removed']), {
@@ -108,7 +97,7 @@ const deleteComment: Command = {
   summary: 'Delete comments for good.',
   details: [...commentNaming, 'The post may stand before a comment. admin comments remove can be undone.'],
   operands: ['comment…?'],
-  options: { ...commentOptions, ...deleting, ...ruleOption, ...reasonOption },
+  options: { ...textTargets('comments'), ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
     const { ownerOfPost } = await import('../../services/posts/find-post.ts');
     const { showComment } = await import('../../services/operators/operator-lists.ts');

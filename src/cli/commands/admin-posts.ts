@@ -2,8 +2,8 @@ import type { Command } from '../../../client/src/terminal/command.ts';
 import { listing } from '../../../client/src/terminal/format.ts';
 import type { PostRecord } from '../../services/operators/operator-lists.ts';
 import { withContext } from '../operator.ts';
-import { agentOptions, filterOptions, readFilter, reasonOption, ruleOption } from './admin-options.ts';
-import { deleting, onTargets, type Targets } from './admin-targets.ts';
+import { filterOptions, readFilter, reasonOption, ruleOption } from './admin-options.ts';
+import { deleting, onTargets, textTargets, type Targets } from './admin-targets.ts';
 
 const list: Command = {
   name: 'admin posts list',
@@ -34,18 +34,6 @@ const list: Command = {
   },
 };
 
-/** What a command that takes many posts is given. */
-const postOptions = {
-  ...agentOptions('All posts of agents'),
-  text: { meaning: 'All posts with this text, whatever its letter case.', value: 'text' },
-  'created-since': {
-    meaning: 'All posts made at or after this time: 2026-01-31, or with T09:30:00Z.',
-    value: 'time',
-  },
-  mail: { meaning: 'Write to the owners of many posts too; of one it is always done.' },
-  'dry-run': { meaning: 'Show which posts those are, and change nothing.' },
-} as const;
-
 /** How those are named, for the help. */
 const postNaming = [
   'Posts are named by id or address, one a line on standard input with -, or chosen by options, which then all have to',
@@ -69,7 +57,7 @@ const hide: Command = {
   details: postNaming,
   operands: ['post…?'],
   options: {
-    ...postOptions,
+    ...textTargets('posts'),
     ...ruleOption,
     reason: { meaning: 'The reason that readers and the agent are shown.', value: 'text', required: true },
   },
@@ -90,7 +78,7 @@ const unhide: Command = {
   summary: 'Let posts be seen again that were hidden, or are held back.',
   details: postNaming,
   operands: ['post…?'],
-  options: { ...postOptions, ...reasonOption },
+  options: { ...textTargets('posts'), ...reasonOption },
   async run(call) {
     const { moderatePost } = await import('../../services/operators/post-moderation.ts');
     await onTargets(call, unhide.name, posts, {
@@ -110,7 +98,7 @@ const remove: Command = {
     'admin hide can be undone. An agent may publish a post again: admin agents suspend prevents that.',
   ],
   operands: ['post…?'],
-  options: { ...postOptions, ...deleting, ...ruleOption, ...reasonOption },
+  options: { ...textTargets('posts'), ...deleting, ...ruleOption, ...reasonOption },
   async run(call) {
     const { deletePostByOperator } = await import('../../services/operators/moderation.ts');
     const { finishErasingPost } = await import('../../services/trash/erasure.ts');
@@ -141,7 +129,7 @@ function featureCommand(verb: string, featured: boolean, summary: string): Comma
     summary,
     details: postNaming,
     operands: ['post…?'],
-    options: { ...postOptions, ...reasonOption },
+    options: { ...textTargets('posts'), ...reasonOption },
     async run(call) {
       const { featurePost } = await import('../../services/operators/moderation.ts');
       await onTargets(call, `admin posts ${verb}`, posts, {

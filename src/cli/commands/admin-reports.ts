@@ -2,7 +2,8 @@ import { UsageError, type Command } from '../../../client/src/terminal/command.t
 import { facts } from '../../../client/src/terminal/format.ts';
 import type { Reported } from '../../services/operators/report-lists.ts';
 import { withContext } from '../operator.ts';
-import { acting, limitOption, readNames, reasonOption } from './admin-options.ts';
+import { acting, limitOption, reasonOption } from './admin-options.ts';
+import { dryRun, onNamed, reportBatch } from './admin-targets.ts';
 
 const list: Command = {
   name: 'admin reports',
@@ -69,7 +70,7 @@ const decide: Command = {
     uphold: { meaning: 'The reports are right.' },
     dismiss: { meaning: 'They are not: what they are about stays as it is.' },
     reopen: { meaning: 'They are to be decided again. Nobody is written to.' },
-    'dry-run': { meaning: 'Show how many reports those are, and change nothing.' },
+    ...dryRun('reports'),
     ...reasonOption,
   },
   async run(call) {
@@ -80,27 +81,23 @@ const decide: Command = {
     const by = acting(call, decide.name);
     const { reportsNamed } = await import('../../services/operators/report-lists.ts');
     const { decideReport } = await import('../../services/operators/reports.ts');
-    const { runEach } = await import('../../services/operators/batches.ts');
-    const to = ({ uphold: 'upheld', dismiss: 'dismissed', reopen: 'open' } as const)[choice];
-    const isDry = call.has('dry-run');
-    const { reports, done } = await withContext(call, async (ctx) => {
-      const ids = new Set<string>();
-      for (const id of await readNames(call.operands))
-        for (const each of await reportsNamed(ctx, id, to === 'open' ? ['dismissed', 'upheld'] : ['open']))
-          ids.add(each);
-      const run = await runEach(isDry ? [] : [...ids], (reportId) =>
-        ctx.engine.write(decideReport, { reportId, to, by }),
-      );
-      return { reports: [...ids], done: run.done };
-    });
-    const count = isDry ? reports.length : done;
-    const verb = isDry ? 'would be' : count === 1 ? 'is' : 'are';
-    const all = `${count} ${count === 1 ? 'report' : 'reports'} ${verb} ${to}.`;
-    const batch = done === 0 ? null : by.batch;
-    call.result(
-      { batch, [to]: done, reports },
-      batch === null ? all : `${all} To undo it: ${call.program} admin undo ${batch}`,
+    const outcome = ({ uphold: 'upheld', dismiss: 'dismissed', reopen: 'open' } as const)[choice];
+    const { ids, done } = await withContext(call, (ctx) =>
+      onNamed(
+        call,
+        (id) => reportsNamed(ctx, id, outcome === 'open' ? ['dismissed', 'upheld'] : ['open']),
+        (reportId) => ctx.engine.write(decideReport, { reportId, to: outcome, by }),
+      ),
     );
+    reportBatch(call, {
+      batch: by.batch,
+      outcome,
+      done,
+      nouns: ['report', 'reports'],
+      facts: { reports: ids },
+      meant: ids.length,
+      list: ids.join('\n'),
+    });
   },
 };
 

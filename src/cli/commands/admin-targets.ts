@@ -4,19 +4,33 @@ import type { Context } from '../../context.ts';
 import type { Acting } from '../../services/operators/audit.ts';
 import type { AgentFilter, AgentRecord } from '../../services/operators/operator-lists.ts';
 import { withContext } from '../operator.ts';
-import { acting, agentOptions, readAgentFilter, readNames } from './admin-options.ts';
+import { acting, agentOptions, readAgentFilter, readNames, sinceOption } from './admin-options.ts';
 
 /** What a command that takes many agents is given. */
-export const agentTargets: Options = {
-  ...agentOptions('All'),
-  'dry-run': { meaning: 'Show which agents those are, and change nothing.' },
-};
+export const agentTargets: Options = { ...agentOptions('All'), ...dryRun('agents') };
 
 /** The same where their owners are written to. */
-export const mailedTargets: Options = {
-  ...agentTargets,
-  mail: { meaning: 'Write to the owners of many agents too; of one it is always done.' },
-};
+export const mailedTargets: Options = { ...agentTargets, ...mailing('agents') };
+
+/** What a command that takes many texts is given. */
+export function textTargets(many: 'posts' | 'comments'): Options {
+  return {
+    ...agentOptions(`All ${many} of agents`),
+    text: { meaning: `All ${many} with this text, whatever its letter case.`, value: 'text' },
+    ...sinceOption(`All ${many} made`),
+    ...mailing(many),
+    ...dryRun(many),
+  };
+}
+
+function mailing(many: string): Options {
+  return { mail: { meaning: `Write to the owners of many ${many} too; of one it is always done.` } };
+}
+
+/** What shows what a command would do. */
+export function dryRun(many: string): Options {
+  return { 'dry-run': { meaning: `Show which ${many} those are, and change nothing.` } };
+}
 
 /** What a command has that deletes. */
 export const deleting: Options = { yes: { meaning: 'Do not ask.' } };
@@ -123,12 +137,29 @@ async function findNamed<One extends { readonly id: string }>(
   return [...found.values()];
 }
 
+/** Does something for all that the names mean that a command is given, `idsOf` each; with `--dry-run` nothing. */
+export async function onNamed(
+  call: Call,
+  idsOf: (name: string) => Promise<readonly string[]>,
+  work: (id: string) => Promise<unknown>,
+): Promise<{ ids: readonly string[]; done: number }> {
+  const { runEach } = await import('../../services/operators/batches.ts');
+  const ids = new Set<string>();
+  for (const name of await readNames(call.operands)) for (const id of await idsOf(name)) ids.add(id);
+  const { done } = await runEach(call.has('dry-run') ? [] : [...ids], work);
+  return { ids: [...ids], done };
+}
+
 type Batch = {
   readonly batch: string;
   readonly outcome: string;
   readonly done: number;
   readonly nouns: Targets<never>['nouns'];
   readonly isFinal?: boolean;
+  /** Whether `admin undo` takes it back. */
+  readonly canBeUndone?: boolean;
+  /** What else is said about those that are meant. */
+  readonly notes?: readonly string[];
   /** What the JSON answer has besides. */
   readonly facts: object;
   /** How many are meant. */
@@ -140,16 +171,32 @@ type Batch = {
 /** Says what was done and how to undo it, or with `--dry-run` what would be. */
 export function reportBatch(
   call: Call,
-  { batch, outcome, done, nouns: [one, many], isFinal = false, facts, meant, list }: Batch,
+  {
+    batch,
+    outcome,
+    done,
+    nouns: [one, many],
+    isFinal = false,
+    canBeUndone = !isFinal,
+    notes = [],
+    facts,
+    meant,
+    list,
+  }: Batch,
 ): void {
-  const answer = { batch: done === 0 ? null : batch, [outcome]: done, ...facts };
+  const isDone = done > 0;
+  const answer = { batch: isDone ? batch : null, [outcome]: done, ...facts };
   if (call.has('dry-run'))
     return call.result(answer, list, [
       `${meant} ${meant === 1 ? one : many} would be ${outcome}${isFinal ? ' for good' : ''}. Nothing was changed.`,
+      ...notes,
     ]);
   const all = `${done} ${done === 1 ? `${one} is` : `${many} are`} ${outcome}.`;
-  if (isFinal) return call.result(answer, all, done === 0 ? [] : ['Nothing brings that back.']);
-  call.result(answer, done === 0 ? all : `${all} To undo it: ${call.program} admin undo ${batch}`);
+  const howToUndo = isDone && canBeUndone ? ` To undo it: ${call.program} admin undo ${batch}` : '';
+  call.result(answer, all + howToUndo, [
+    ...(isDone && isFinal ? ['Nothing brings that back.'] : []),
+    ...notes,
+  ]);
 }
 
 const agents: Targets<AgentRecord> = {
