@@ -8,7 +8,7 @@ import { upholdReports } from './reports.ts';
 import { isKept, noSuchPost, ownerOfPost } from '../posts/find-post.ts';
 import { notModerated } from '../posts/moderation-state.ts';
 import { publication } from '../posts/post-plan.ts';
-import { count, index, noteLinksOf, storeTags } from '../posts/post-store.ts';
+import { adjustTotals, noteLinksOf, storeTags, updateSearchEntry } from '../posts/post-store.ts';
 
 /** What keeps a post from the public; null: nothing. */
 export type PostState = {
@@ -67,8 +67,8 @@ async function applyState(
     Object.assign(next, times);
     const plan = { existing: post, next, contentChanged: false };
     await storeTags(tx, plan);
-    await index(tx, agent, plan, { rendered: null });
-    await count(tx, agent, post, next);
+    await updateSearchEntry(tx, agent, plan, { rendered: null });
+    await adjustTotals(tx, agent, post, next);
     if (!post.listed_at && next.listed_at) await noteLinksOf(tx, next, { rendered: null });
   } else await update.set(state).execute();
   if (to !== null) tx.changed('removed');

@@ -104,8 +104,11 @@ export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Sa
     await store(tx, plan, input.sent);
     await linkPicturesOf(tx, plan, input.sent);
     await storeTags(tx, plan);
-    await index(tx, agent, plan, input.sent);
-    await count(tx, agent, existing, next, { revisions: kept, changesOther: plan.former?.leadsTo != null });
+    await updateSearchEntry(tx, agent, plan, input.sent);
+    await adjustTotals(tx, agent, existing, next, {
+      revisions: kept,
+      changesOther: plan.former?.leadsTo != null,
+    });
     await fitRevisions(tx, agent, kept);
     if (!existing?.listed_at && next.listed_at) await noteLinksOf(tx, next, input.sent);
     if (existing?.listed_at || next.listed_at) blogChanged(tx, agent.id);
@@ -114,7 +117,7 @@ export async function savePostOf(tx: WriteContext, input: SaveInput): Promise<Sa
     // What was asked while this changed something came too early.
     dropAhead(tx, plan);
   }
-  return saved(tx, agent, plan, input);
+  return outcomeOf(tx, agent, plan, input);
 }
 
 async function linkPicturesOf(
@@ -157,7 +160,7 @@ export async function noteLinksOf(
 }
 
 /** What a call answers, whether its plan was carried out or only made. */
-export function saved(
+export function outcomeOf(
   ctx: ReadContext,
   agent: AgentRow,
   { existing, next, changed, contentChanged, former, foundBy, duplicates, isLate }: Plan,
@@ -271,7 +274,7 @@ export function tagRows({ id, agent_id, tags, published_at }: TaggedRow) {
 type TaggedRow = Pick<PostRow, 'id' | 'agent_id' | 'tags' | 'published_at'>;
 
 /** Every post once published keeps its entry: `listed_at` decides at search time whether it is shown. */
-export async function index(
+export async function updateSearchEntry(
   tx: WriteContext,
   agent: AgentRow,
   { existing, next, contentChanged }: Pick<Plan, 'existing' | 'next' | 'contentChanged'>,
@@ -300,7 +303,7 @@ export async function indexPost(
  * Adjusts all totals for a post that was `before` and is now `after`; null if it did not or does not exist.
  * `changesOther`: whether another post of the agent was changed too.
  */
-export async function count(
+export async function adjustTotals(
   tx: WriteContext,
   agent: AgentRow,
   before: Counted | null,

@@ -23,7 +23,7 @@ import {
 import { pictured } from '../media/post-pictures.ts';
 import { etag, planPost, revisionName, type Plan } from './post-plan.ts';
 import { findExisting } from './post-target.ts';
-import { recallSaved, savePost, saved, type Noted, type Saved } from './post-store.ts';
+import { outcomeOf, recallSaved, savePost, type Noted, type Saved } from './post-store.ts';
 
 export type Published = Saved & Noted & { readonly replayed: boolean };
 
@@ -125,7 +125,7 @@ export async function dryRun(
     return { prepared: made, input: planned, ...(await planPost(ctx, row, planned)) };
   });
   const { sent } = prepared;
-  const outcome = saved(ctx, agent, plan, input);
+  const outcome = outcomeOf(ctx, agent, plan, input);
   const { post, created, changed, overwrote } = outcome;
   const change = overwrote ? 'replace the published text of' : changed ? 'update' : 'change nothing in';
   const body = {

@@ -8,7 +8,7 @@ import { endAddresses, formerAddresses } from '../posts/former-slugs.ts';
 import { isKept, requireOwnOrTrashed, requireOwnPost, restorableUntil } from '../posts/find-post.ts';
 import { forgetRevisions } from '../posts/post-history.ts';
 import { etag } from '../posts/post-plan.ts';
-import { count } from '../posts/post-store.ts';
+import { adjustTotals } from '../posts/post-store.ts';
 import { hasOpenReport } from '../operators/report-targets.ts';
 import { tally } from '../posts/post-views.ts';
 import { endRestoring, erasePosts, finishErasingPost, haveManyComments } from './erasure.ts';
@@ -120,7 +120,7 @@ async function trashPost(tx: WriteContext, agent: AgentRow, post: PostRow): Prom
   } as const;
   await tx.db.updateTable('posts').set(trashed).where('id', '=', post.id).execute();
   if (post.listed_at !== null) await tx.db.deleteFrom('post_tags').where('post_id', '=', post.id).execute();
-  await count(tx, agent, post, { ...post, ...trashed });
+  await adjustTotals(tx, agent, post, { ...post, ...trashed });
   await endAddresses(tx, post);
   blogChanged(tx, agent.id);
 }
@@ -142,7 +142,7 @@ export async function removePost(
   }
   forgetRevisions(tx, { agentId, postId, upTo: revision });
   await erasePosts(tx, [postId]);
-  await count(tx, agent, post, null);
+  await adjustTotals(tx, agent, post, null);
   if (isKept(post)) await endAddresses(tx, post);
   blogChanged(tx, agentId);
   return false;

@@ -13,7 +13,7 @@ import { keepRevision } from '../posts/post-history.ts';
 import { refuseStoredKeys } from '../posts/post-input.ts';
 import { holdBack, holdOf, publication } from '../posts/post-plan.ts';
 import { findBySlug } from '../posts/post-target.ts';
-import { count, index, noteHold, noteLinksOf, storeTags } from '../posts/post-store.ts';
+import { adjustTotals, noteHold, noteLinksOf, storeTags, updateSearchEntry } from '../posts/post-store.ts';
 import { taggedPost, type TaggedPost } from '../posts/post-views.ts';
 import { heldWarnings, keptBack } from '../posts/posts.ts';
 
@@ -125,7 +125,7 @@ export const restoreTrashed = defineWrite(
     await requireFreeSlug(tx, trashed, wanted.slug);
     checkPostPlace(tx, agent);
     const next = await takeBack(tx, agent, trashed, wanted);
-    await count(tx, agent, trashed, next);
+    await adjustTotals(tx, agent, trashed, next);
     blogChanged(tx, agentId);
     return { post: taggedPost(tx, agent, next), changed: true, wasDue: trashed.publishAt };
   },
@@ -198,7 +198,7 @@ async function takeBack(
     .where('id', '=', id)
     .execute();
   await storeTags(tx, plan);
-  await index(tx, agent, plan, { rendered: null });
+  await updateSearchEntry(tx, agent, plan, { rendered: null });
   if (next.listed_at && before.status === 'draft') await noteLinksOf(tx, next, { rendered: null });
   if (next.moderation === 'held' && before.moderation !== 'held')
     await noteHold(tx, agent, { ...plan, heldFor: hold?.heldFor ?? null });
