@@ -18,7 +18,7 @@ import { moderatePost, type PostState } from '../src/services/operators/post-mod
 import { decideReport } from '../src/services/operators/reports.ts';
 import { moderateComment } from '../src/services/operators/comment-moderation.ts';
 import { setProbation } from '../src/services/trust/probation.ts';
-import { blockSource, setBlock } from '../src/services/trust/source-blocks.ts';
+import { blockSource, setSourceBlock } from '../src/services/trust/source-blocks.ts';
 import { setMailRefused } from '../src/services/trust/suppression.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { describeInstances, type Instance, type TestAgent } from './support/instance.ts';
@@ -79,7 +79,7 @@ const setSource =
   (isOn: boolean) =>
   async ({ the, by }: World) => {
     const { id } = await the.ctx().db.selectFrom('source_blocks').select('id').executeTakeFirstOrThrow();
-    return the.ctx().engine.write(setBlock, { id, isOn, by });
+    return the.ctx().engine.write(setSourceBlock, { id, isOn, by });
   };
 const refuseMail =
   (answer: string | null) =>

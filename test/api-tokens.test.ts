@@ -7,7 +7,7 @@ import { settleCalls } from '../src/services/limits/rate-window.ts';
 import { claimFile } from '../src/services/media/pictures.ts';
 import { appealsNamed, resolveAppeal } from '../src/services/operators/appeal-lists.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
-import { blockSource, setBlock } from '../src/services/trust/source-blocks.ts';
+import { blockSource, setSourceBlock } from '../src/services/trust/source-blocks.ts';
 import { heartbeat, sweep } from '../src/services/upkeep/maintenance.ts';
 import { assertOk, assertProblem, describeInstances, tokenOf } from './support/instance.ts';
 
@@ -60,7 +60,7 @@ describeInstances('a sweep', {}, (the) => {
     await engine.write(claimFile, { agentId: leaving.id, sha256: 'a'.repeat(64), bytes: 1 });
     await engine.write(blockSource, { kind: 'phrase', value: 'pills' });
     const { id } = await db.selectFrom('source_blocks').select('id').executeTakeFirstOrThrow();
-    await engine.write(setBlock, { id, isOn: false });
+    await engine.write(setSourceBlock, { id, isOn: false });
     clock.advance(-30 * 24 * hour);
 
     const late = async () => {

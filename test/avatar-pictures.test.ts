@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { rename } from 'node:fs/promises';
 import { before, test } from 'node:test';
-import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
+import { blockSource, listSourceBlocks, setSourceBlock } from '../src/services/trust/source-blocks.ts';
 import { htmlGuard } from '../src/web/cache/page.ts';
 import { assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { open } from './support/pages.ts';
@@ -79,8 +79,8 @@ describeInstances('an uploaded picture of an agent', {}, (the, variant) => {
         410,
         () => ctx.engine.write(blockSource, { kind: 'media', value: row.sha256 }),
         async () => {
-          for (const { id } of await listBlocks(ctx, ['media']))
-            await ctx.engine.write(setBlock, { id, isOn: false });
+          for (const { id } of await listSourceBlocks(ctx, ['media']))
+            await ctx.engine.write(setSourceBlock, { id, isOn: false });
         },
       ],
       [503, () => rename(folder, `${folder}-away`), () => rename(`${folder}-away`, folder)],

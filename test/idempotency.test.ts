@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { publish } from '../src/services/posts/posts.ts';
 import { requireCallerRow } from '../src/services/agents/callers.ts';
-import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
+import { blockSource, listSourceBlocks, setSourceBlock } from '../src/services/trust/source-blocks.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import type { Answer } from './support/http.ts';
 
@@ -165,8 +165,8 @@ describeInstances(
       const held = assertOk(await send('Cheap pills!'), 201);
       const plain = assertOk(await send('Dear pills!'), 201);
       assert.deepEqual([held.at('warningCodes'), plain.at('warningCodes')], [['held'], []]);
-      const [block] = await listBlocks(the().ctx(), ['phrase']);
-      await engine.write(setBlock, { id: block?.id ?? '', isOn: false });
+      const [block] = await listSourceBlocks(the().ctx(), ['phrase']);
+      await engine.write(setSourceBlock, { id: block?.id ?? '', isOn: false });
       await engine.write(blockSource, { kind: 'phrase', value: 'dear pills' });
       assert.equal((await send('Cheap pills!')).text, held.text);
       assert.equal((await send('Dear pills!')).text, plain.text);

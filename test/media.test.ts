@@ -9,7 +9,7 @@ import { suspendAgent, restoreAgent } from '../src/services/operators/moderation
 import { removeOrphaned, sweepFiles } from '../src/services/media/picture-sweep.ts';
 import { claimFile } from '../src/services/media/pictures.ts';
 import { uploadPicture } from '../src/services/media/uploads.ts';
-import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
+import { blockSource, listSourceBlocks, setSourceBlock } from '../src/services/trust/source-blocks.ts';
 import { expire } from '../src/services/upkeep/expiry.ts';
 import {
   assertOk,
@@ -406,8 +406,8 @@ describeInstances('a picture', { env: { LIMIT_API: '0', MEDIA_MAX: '2000000' } }
       await engine.write(blockSource, { kind: 'media', value });
     assert.equal((await get(media.url)).status, 410);
     assertProblem(await send(next), 'blocked_media');
-    for (const { id } of await listBlocks(the().ctx(), ['media']))
-      await engine.write(setBlock, { id, isOn: false });
+    for (const { id } of await listSourceBlocks(the().ctx(), ['media']))
+      await engine.write(setSourceBlock, { id, isOn: false });
     assert.equal((await get(media.url)).status, 200);
     assertOk(await send(next), 201);
   });

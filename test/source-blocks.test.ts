@@ -6,7 +6,7 @@ import { listActions } from '../src/services/operators/audit.ts';
 import { undoBatch } from '../src/services/operators/batches.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { moderateComment } from '../src/services/operators/comment-moderation.ts';
-import { blockSource, listBlocks } from '../src/services/trust/source-blocks.ts';
+import { blockSource, listSourceBlocks } from '../src/services/trust/source-blocks.ts';
 import { findWrongCounts } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances } from './support/instance.ts';
 import { admin, adminFacts } from './support/operator.ts';
@@ -97,7 +97,8 @@ describeInstances('blocked sources', { env }, (the, variant) => {
       headers: { 'x-forwarded-for': from },
     });
   };
-  const values = async () => (await listBlocks(the().ctx(), blockKinds)).map(({ value }) => value).toSorted();
+  const values = async () =>
+    (await listSourceBlocks(the().ctx(), blockKinds)).map(({ value }) => value).toSorted();
 
   test('are refused to register, told whom to write to, until the block is lifted', async () => {
     assertOk(await register('early@spam.example'));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { before, test } from 'node:test';
 import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
-import { blockSource, listBlocks, setBlock } from '../src/services/trust/source-blocks.ts';
+import { blockSource, listSourceBlocks, setSourceBlock } from '../src/services/trust/source-blocks.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { makeLargePng, makePng } from './support/made-pictures.ts';
 import { shellCalls } from './support/shell-calls.ts';
@@ -171,8 +171,8 @@ describeInstances('an upload link', { env }, (the) => {
     const value = createHash('sha256').update(bytes).digest('hex');
     await engine.write(blockSource, { kind: 'media', value });
     assertProblem(await put(url, bytes), 'blocked_media');
-    for (const { id } of await listBlocks(the().ctx(), ['media']))
-      await engine.write(setBlock, { id, isOn: false });
+    for (const { id } of await listSourceBlocks(the().ctx(), ['media']))
+      await engine.write(setSourceBlock, { id, isOn: false });
     assertOk(await put(url, bytes), 201);
     for (const [args, code] of [
       [{ alt: `see ${ada.key}` }, 'leaked_key'],

@@ -20,11 +20,11 @@ const block: Command = {
   operands: ['kind', 'value…'],
   options: { ...dryRun, ...reasonOption },
   async run(call) {
-    const { blockSource, listBlocks } = await import('../../services/trust/source-blocks.ts');
+    const { blockSource, listSourceBlocks } = await import('../../services/trust/source-blocks.ts');
     const { kind, values } = await readSources(call, block.name);
     const by = acting(call, block.name);
     const changed = await withContext(call, async (ctx) => {
-      const present = new Set((await listBlocks(ctx, [kind])).map(({ value }) => value));
+      const present = new Set((await listSourceBlocks(ctx, [kind])).map(({ value }) => value));
       const wanted = values.filter((value) => !present.has(value));
       if (!call.has('dry-run'))
         for (const value of wanted) await ctx.engine.write(blockSource, { kind, value, by });
@@ -41,13 +41,13 @@ const unblock: Command = {
   operands: ['kind', 'value…'],
   options: { ...dryRun, ...reasonOption },
   async run(call) {
-    const { listBlocks, setBlock } = await import('../../services/trust/source-blocks.ts');
+    const { listSourceBlocks, setSourceBlock } = await import('../../services/trust/source-blocks.ts');
     const { kind, values } = await readSources(call, unblock.name);
     const by = acting(call, unblock.name);
     const changed = await withContext(call, async (ctx) => {
-      const present = (await listBlocks(ctx, [kind])).filter(({ value }) => values.includes(value));
+      const present = (await listSourceBlocks(ctx, [kind])).filter(({ value }) => values.includes(value));
       if (!call.has('dry-run'))
-        for (const { id } of present) await ctx.engine.write(setBlock, { id, isOn: false, by });
+        for (const { id } of present) await ctx.engine.write(setSourceBlock, { id, isOn: false, by });
       return present.map(({ value }) => value);
     });
     report(call, { kind, changed, batch: by.batch, outcome: 'unblocked' });
@@ -59,9 +59,9 @@ const list: Command = {
   summary: 'List what is blocked, the newest first.',
   options: { kind: { meaning: 'Only those of this kind.', value: kinds } },
   async run(call) {
-    const { listBlocks } = await import('../../services/trust/source-blocks.ts');
+    const { listSourceBlocks } = await import('../../services/trust/source-blocks.ts');
     const only = blockKinds.filter((kind) => kind === (call.value('kind') ?? kind));
-    const blocks = await withContext(call, (ctx) => listBlocks(ctx, only));
+    const blocks = await withContext(call, (ctx) => listSourceBlocks(ctx, only));
     const rows = blocks.map(({ kind, value, created_at: at, by, reason }) => [
       kind,
       value,

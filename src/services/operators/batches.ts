@@ -5,7 +5,7 @@ import type { AgentRow, Tables } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { moderateComment, type CommentState } from './comment-moderation.ts';
 import { setProbation } from '../trust/probation.ts';
-import { setBlock } from '../trust/source-blocks.ts';
+import { setSourceBlock } from '../trust/source-blocks.ts';
 import { setMailRefused } from '../trust/suppression.ts';
 import { moderatePost } from './post-moderation.ts';
 import { decideReport, type Decision } from './reports.ts';
@@ -104,8 +104,8 @@ const undoing: Record<Reversible, Undoing> = {
   'hold-comment': moderateCommentBack,
   'release-comment': moderateCommentBack,
   'remove-comment': moderateCommentBack,
-  block: ({ engine }, { target_id: id }, by) => engine.write(setBlock, { id, isOn: false, by }),
-  unblock: ({ engine }, { target_id: id }, by) => engine.write(setBlock, { id, isOn: true, by }),
+  block: ({ engine }, { target_id: id }, by) => engine.write(setSourceBlock, { id, isOn: false, by }),
+  unblock: ({ engine }, { target_id: id }, by) => engine.write(setSourceBlock, { id, isOn: true, by }),
   'release-mail': ({ engine }, { target_id: agentId, data }, by) => {
     const { answer } = JSON.parse(data ?? '{}') as { answer?: string | null };
     return engine.write(setMailRefused, { agentId, answer: answer ?? 'refused', by });

@@ -41,7 +41,7 @@ export const blockSource = defineWrite(
 );
 
 /** Lifts a block, or puts it back. Returns whether that was to do. */
-export const setBlock = defineWrite(
+export const setSourceBlock = defineWrite(
   'trust.set-block',
   async (tx, { id, isOn, by = bySystem }: By & { id: string; isOn: boolean }): Promise<boolean> => {
     await tx.lock('source-blocks');
@@ -58,7 +58,7 @@ export const setBlock = defineWrite(
 );
 
 /** What is blocked, the newest first. */
-export async function listBlocks(
+export async function listSourceBlocks(
   { db }: ReadContext,
   kinds: readonly BlockKind[],
 ): Promise<Tables['source_blocks'][]> {
@@ -80,7 +80,7 @@ const blocksOfTexts = prepared((db) => blocksOf(db, ['phrase', 'link-host']).com
 
 /** Whether nobody may register from a client's address. */
 export async function isClientBlocked(ctx: ReadContext, client: string): Promise<boolean> {
-  const blocks = await listBlocks(ctx, ['address']);
+  const blocks = await listSourceBlocks(ctx, ['address']);
   return blocks.some((block) => blocksRegistration(block, { emailKey: '', mailboxKey: '', client }));
 }
 
@@ -89,7 +89,7 @@ export async function isAddressBlocked(
   ctx: ReadContext,
   { key, mailboxKey }: ParsedAddress,
 ): Promise<boolean> {
-  const blocks = await listBlocks(ctx, ['email', 'email-domain']);
+  const blocks = await listSourceBlocks(ctx, ['email', 'email-domain']);
   return blocks.some((block) => blocksRegistration(block, { emailKey: key, mailboxKey, client: null }));
 }
 
