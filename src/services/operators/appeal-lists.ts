@@ -69,7 +69,7 @@ export async function canBeUndone({ db }: ReadContext, id: string): Promise<bool
   return row !== undefined && isReversible(row.action);
 }
 
-/** Decides an appeal; granting it undoes the action, where that can be. Returns whether that was to do. */
+/** Decides an appeal; granting it undoes the action, where that can be. Returns false if there was nothing to do. */
 export async function resolveAppeal(ctx: Context, id: string, to: Verdict, by: Acting): Promise<boolean> {
   const row = await ctx.db.selectFrom('appeals').selectAll().where('id', '=', id).executeTakeFirst();
   if (row?.state !== 'open') return false;

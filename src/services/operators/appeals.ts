@@ -196,7 +196,7 @@ export async function appealAt(ctx: ReadContext, token: string) {
 /** What the operator may decide about an appeal. `upheld`: the action stays. */
 export type Verdict = 'granted' | 'upheld';
 
-/** Decides an appeal, and answers its agent. Returns whether that was to do. Throws not_found. */
+/** Decides an appeal, and answers its agent. Returns false if there was nothing to do. Throws not_found. */
 export const decideAppeal = defineWrite(
   'appeals.decide',
   async (tx, { id, to, by = bySystem }: { id: string; to: Verdict; by?: Acting }) => {

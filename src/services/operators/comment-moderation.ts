@@ -12,7 +12,7 @@ type Moderation = { readonly commentId: string; readonly to: CommentState; reado
 
 const actionTo = { held: 'hold-comment', removed: 'remove-comment' } as const;
 
-/** Keeps a comment from others, or gives it back. Returns whether that was to do. */
+/** Keeps a comment from others, or gives it back. Returns false if there was nothing to do. */
 export const moderateComment = defineWrite(
   'trust.moderate-comment',
   async (tx, { commentId, to, by = bySystem }: Moderation): Promise<boolean> => {

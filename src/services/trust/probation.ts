@@ -40,7 +40,7 @@ export const isByTrusted = sql<boolean>`not exists (
 
 /**
  * Puts an agent on probation: as a newcomer (`new`), or until the operator ends it (`operator`); null trusts it. Returns
- * whether that was to do.
+ * false if there was nothing to do.
  */
 export const setProbation = defineWrite(
   'trust.probation',

@@ -40,7 +40,7 @@ export const blockSource = defineWrite(
   },
 );
 
-/** Lifts a block, or puts it back. Returns whether that was to do. */
+/** Lifts a block, or puts it back. Returns false if there was nothing to do. */
 export const setSourceBlock = defineWrite(
   'trust.set-block',
   async (tx, { id, isOn, by = bySystem }: By & { id: string; isOn: boolean }): Promise<boolean> => {

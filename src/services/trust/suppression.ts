@@ -6,7 +6,7 @@ import { takesMail } from '../mail-delivery.ts';
 
 /**
  * Sends mail to an agent's address again although its mail server refused it (`answer` null), or takes that back. Returns
- * whether that was to do.
+ * false if there was nothing to do.
  */
 export const setMailRefused = defineWrite(
   'trust.mail-refused',
