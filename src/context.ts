@@ -43,11 +43,11 @@ export type WriteContext = ReadContext & {
   /** Adds to a stored total, at the end of the transaction: many change the same row. */
   addToTotal(total: Tables['counters']): void;
   /** Adds posts to the row of their agent, now or at the end of the transaction: others share it. */
-  addPosts(added: AddedPosts, when: 'now' | 'last'): void;
+  addPostCounts(added: AddedPosts, when: 'now' | 'last'): void;
   /** The row of an agent under its lock, as an earlier write of the transaction read it; undefined where it must be read. */
   agentBefore(agentId: string): AgentRow | undefined;
   /** The row of an agent with what writes before this one add to it at the end. */
-  withPosts(agent: AgentRow): AgentRow;
+  withPendingCounts(agent: AgentRow): AgentRow;
   /** Notes that the outbox has something to send once the write commits. */
   mailQueued(): void;
 };

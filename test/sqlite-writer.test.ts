@@ -189,15 +189,15 @@ test('posts that share a commit change the row of their agent once, before other
     create trigger changed after update on agents begin insert into versions values (new.published_count); end`);
   const none = { moderated_count: 0, draft_count: 0, content_bytes: 0, revision_bytes: 0 };
   const publish = async (tx: WriteContext) =>
-    tx.addPosts({ ...none, id: 'a', published_count: 1, last_published_at: null }, 'last');
-  const add = defineWrite('add', publish, { onlyAddsPosts: true });
+    tx.addPostCounts({ ...none, id: 'a', published_count: 1, last_published_at: null }, 'last');
+  const add = defineWrite('add', publish, { onlyAddsPostCounts: true });
   const addAndFail = defineWrite(
     'add and fail',
     async (tx) => {
       await publish(tx);
       throw new AppError('forbidden', 'after it was added');
     },
-    { onlyAddsPosts: true },
+    { onlyAddsPostCounts: true },
   );
   const look = defineWrite('look', (tx) =>
     tx.db.selectFrom('agents').select('published_count').executeTakeFirst(),

@@ -36,8 +36,8 @@ export function createLastChanges() {
   /** Rows of agents as they are stored, which nobody changes as long as their locks are held. */
   const agents = new Map<string, AgentRow>();
   /** Stores the rows of agents, for writes that read them by other ways than `lockAgent`. */
-  function storePosts(db: Kysely<Tables>): void {
-    for (const added of inOrder(posts)) addPosts(db, added);
+  function storePostCounts(db: Kysely<Tables>): void {
+    for (const added of inOrder(posts)) addPostCounts(db, added);
     posts.clear();
     agents.clear();
   }
@@ -59,7 +59,7 @@ export function createLastChanges() {
       for (const tag of left.tags) changed.set(tag, at);
     },
     /** The row of an agent, as it was read, with what is added to it at the end. */
-    withPosts(agent: AgentRow): AgentRow {
+    withPendingCounts(agent: AgentRow): AgentRow {
       const added = posts.get(agent.id);
       return added ? withAdded(agent, added) : agent;
     },
@@ -68,10 +68,10 @@ export function createLastChanges() {
     /** Locks were freed. */
     forgetAgents: () => agents.clear(),
     /** Adds posts at once. */
-    storeNow: addPosts,
-    storePosts,
+    storeNow: addPostCounts,
+    storePostCounts,
     store(db: Kysely<Tables>): void {
-      storePosts(db);
+      storePostCounts(db);
       for (const total of inOrder(totals)) addTotal(db, total);
       const rows = Array.from(changed, ([tag, at]) => ({ tag, at }));
       insertChanges(db, rows);
@@ -99,7 +99,7 @@ function withAdded<T extends AddedPosts>(before: T, added: AddedPosts): T {
 
 const insertChanges = preparedInsert('changes');
 
-const addPosts = preparedChange((db, added: AddedPosts) =>
+const addPostCounts = preparedChange((db, added: AddedPosts) =>
   db
     .updateTable('agents')
     .set((row) => ({

@@ -32,10 +32,10 @@ export type Write<I, O> = {
    */
   ahead?(tx: Pick<WriteContext, 'db' | 'known'>, input: I): void;
   /**
-   * Whether it changes rows of agents by {@link WriteContext.addPosts} alone, so that what it read of them still holds,
+   * Whether it changes rows of agents by {@link WriteContext.addPostCounts} alone, so that what it read of them still holds,
    * or calls that with 'now', which forgets it.
    */
-  onlyAddsPosts?: boolean;
+  onlyAddsPostCounts?: boolean;
   /** Whether it deletes or takes back, so that it is accepted even where the disk is full. */
   deletes?(input: I): boolean;
 };
@@ -44,7 +44,7 @@ export type Write<I, O> = {
 export function defineWrite<I, O>(
   name: string,
   run: (tx: WriteContext, input: I) => Promise<O>,
-  options: Pick<Write<I, O>, 'about' | 'locks' | 'ahead' | 'onlyAddsPosts' | 'deletes'> = {},
+  options: Pick<Write<I, O>, 'about' | 'locks' | 'ahead' | 'onlyAddsPostCounts' | 'deletes'> = {},
 ): Write<I, O> {
   return { name, run, ...options };
 }
@@ -125,7 +125,7 @@ export async function perform(
   request: Request,
   base: Omit<
     WriteContext,
-    'now' | 'changed' | 'addToTotal' | 'addPosts' | 'agentBefore' | 'withPosts' | 'mailQueued'
+    'now' | 'changed' | 'addToTotal' | 'addPostCounts' | 'agentBefore' | 'withPendingCounts' | 'mailQueued'
   > & {
     readonly last: LastChanges;
   },
@@ -142,14 +142,14 @@ export async function perform(
     now: () => request.now,
     changed: (tag) => changed.add(tag),
     addToTotal: (total) => totals.push(total),
-    addPosts: (added, when) => {
+    addPostCounts: (added, when) => {
       if (when === 'now') base.last.storeNow(base.db, added);
       posts.push({ ...added, isStored: when === 'now' });
     },
-    agentBefore: (agentId) => (write.onlyAddsPosts ? base.last.agent(agentId) : undefined),
-    withPosts: (agent) => {
+    agentBefore: (agentId) => (write.onlyAddsPostCounts ? base.last.agent(agentId) : undefined),
+    withPendingCounts: (agent) => {
       agents.push(agent);
-      return base.last.withPosts(agent);
+      return base.last.withPendingCounts(agent);
     },
     mailQueued: () => {
       mailQueued = true;
@@ -164,7 +164,7 @@ export async function perform(
     const value = await write.run(tx, request.input);
     await savepoint.release();
     const tags = changed.size > mostTags ? [everything] : changed;
-    base.last.add({ totals, posts, tags, agents: write.onlyAddsPosts ? agents : null }, request.now);
+    base.last.add({ totals, posts, tags, agents: write.onlyAddsPostCounts ? agents : null }, request.now);
     return { value, rate, changed: [...changed], mailQueued };
   } catch (error) {
     const explained = error instanceof AppError ? error : savepoint.explain(error);

@@ -128,7 +128,7 @@ export function createSqliteWriter(
       const own: Noted = { terms: [], replaces: false };
       const searchIndex = noting(own);
       // Others read agents by other ways than `lockAgent`.
-      if (!write.onlyAddsPosts) shared.last.storePosts(db);
+      if (!write.onlyAddsPostCounts) shared.last.storePostCounts(db);
       const outcome = await perform(write, request, { ...shared, searchIndex }, savepoint, countCall);
       answers.push([id, outcome]);
       if (!outcome.error) terms.push(...own.terms);

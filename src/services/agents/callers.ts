@@ -212,7 +212,7 @@ export function unauthorized(detail: Prose, error?: 'invalid_token'): AppError {
 export async function lockAgent(tx: WriteContext, agentId: string): Promise<AgentRow | undefined> {
   await tx.lock(agentLock(agentId));
   const agent = tx.agentBefore(agentId) ?? (await findAgent(tx, agentId));
-  return agent && tx.withPosts(agent);
+  return agent && tx.withPendingCounts(agent);
 }
 
 /** The name of what is locked with an agent. */

@@ -67,7 +67,7 @@ export const savePost = defineWrite('posts.save', savePostOnce, {
     askAhead(tx, { ...input, likeness: likenessOf(input) });
     askBlocksAhead(tx);
   },
-  onlyAddsPosts: true,
+  onlyAddsPostCounts: true,
 });
 
 /** What an answer says besides what was stored. */
@@ -333,7 +333,7 @@ export async function adjustTotals(
     last_published_at: latest,
   };
   // Revisions that were let go are out of the row already: what was read of it no longer holds.
-  tx.addPosts(added, before === null && !changesOther ? 'last' : 'now');
+  tx.addPostCounts(added, before === null && !changesOther ? 'last' : 'now');
   addToTotal(tx, 'posts', agent.id, listed);
 }
 
