@@ -13,8 +13,8 @@ export type ReadContext = {
   readonly db: Kysely<Tables>;
   /** The clock, in epoch milliseconds: the only source of time. */
   now(): number;
-  /** In a write: see {@link WriteContext.known}. */
-  readonly known?: Map<string, unknown>;
+  /** In a write: see {@link WriteContext.batchCache}. */
+  readonly batchCache?: Map<string, unknown>;
 };
 
 /**
@@ -29,10 +29,10 @@ export type WriteContext = ReadContext & {
   /** Makes other transactions that lock the same name wait until this one ends. */
   lock(name: string): Promise<void>;
   /**
-   * What the transaction knows under locks that it holds, by their names, and what was asked ahead ({@link Write.ahead}).
-   * Writes that share it share this.
+   * Values read under locks that this transaction holds, by the names of the locks, and queries sent ahead
+   * ({@link Write.ahead}). The writes of a batch, which run in one transaction, share it.
    */
-  readonly known: Map<string, unknown>;
+  readonly batchCache: Map<string, unknown>;
   /**
    * For a call whose answer acknowledges what an earlier call stored: makes the answer wait until that is durable on
    * synchronous standbys too, as if this write had stored it.

@@ -27,10 +27,10 @@ export type Write<I, O> = {
    */
   locks?(input: I, ticket: Ticket | undefined): readonly string[] | null;
   /**
-   * Asks for what it will read, under its locks, while it waits for others that lock the same: `tx.known` holds the
+   * Asks for what it will read, under its locks, while it waits for others that lock the same: `tx.batchCache` holds the
    * answers, until a write before it makes them wrong.
    */
-  ahead?(tx: Pick<WriteContext, 'db' | 'known'>, input: I): void;
+  ahead?(tx: Pick<WriteContext, 'db' | 'batchCache'>, input: I): void;
   /**
    * Whether it changes rows of agents by {@link WriteContext.addPostCounts} alone, so that what it read of them still holds,
    * or calls that with 'now', which forgets it.

@@ -190,7 +190,7 @@ async function runAll(
     config,
     secretKey,
     searchIndex: postgresSearchIndex,
-    known: locks.known,
+    batchCache: locks.batchCache,
     lock: locks.lock,
     last,
     /** A commit waits for the standby only if it has something to send, such as an empty message. */
@@ -221,7 +221,7 @@ async function runAll(
     const runInPart = (unit: Unit) =>
       session.inPart((part) => run(unit, part.db, createUndo(session, part, locks.forget)));
     const ahead = ({ write, request: { input }, locks: names }: Unit) => {
-      if (names !== null) write.ahead?.({ db: session.db, known: locks.known }, input);
+      if (names !== null) write.ahead?.({ db: session.db, batchCache: locks.batchCache }, input);
     };
     await runTogether(batch, { ahead, run: runInPart, another });
   }
@@ -272,12 +272,12 @@ async function runTogether(batch: Unit[], { ahead, run, another }: Together): Pr
 const lockInOrder =
   'select pg_advisory_xact_lock(hashtextextended(name, 0)) from json_array_elements_text($1) as name';
 
-/** Named locks of the transaction, each taken once, and what is known under them. */
+/** Named locks of the transaction, each taken once, and what was read under them. */
 function createLocks(session: Session, want: (name: string) => void, forgetAgents: () => void) {
   const held = new Set<string>();
-  const known = new Map<string, unknown>();
+  const batchCache = new Map<string, unknown>();
   return {
-    known,
+    batchCache,
     lock: async (name: string) => {
       if (held.has(name)) return;
       want(name);
@@ -296,7 +296,7 @@ function createLocks(session: Session, want: (name: string) => void, forgetAgent
     /** Undoing a part of the transaction also frees the locks that were taken in it. */
     forget: () => {
       held.clear();
-      known.clear();
+      batchCache.clear();
       forgetAgents();
     },
   };

@@ -119,8 +119,8 @@ export function createSqliteWriter(
     another: () => Envelope | undefined,
   ): Promise<Answers<Outcome>> {
     const answers: [number, Outcome][] = [];
-    const known = new Map<string, unknown>();
-    const shared = { ...context, db, known, lock, confirmDurable, last: createLastChanges() };
+    const batchCache = new Map<string, unknown>();
+    const shared = { ...context, db, batchCache, lock, confirmDurable, last: createLastChanges() };
     const terms: NumberedFields[] = [];
     let replaces = false;
     for (const { id, request } of batch) {

@@ -65,7 +65,7 @@ async function lockWindow(
 ): Promise<Window> {
   const name = ticketLock({ policy, subject });
   await tx.lock(name);
-  const known = tx.known.get(name) as Window | undefined;
+  const known = tx.batchCache.get(name) as Window | undefined;
   if (known && stillHolds(tx, known)) return known;
   const window = await readWindow(tx, policy, subject);
   if (window.ahead) {
@@ -137,7 +137,7 @@ function append(tx: WriteContext, calls: Calls, { used, oldest, newest }: Window
   const n = (newest?.n ?? 0) + units;
   insertCalls(tx.db, [{ policy: calls.policy, subject: calls.subject, units, at, n }]);
   const window = { used: used + units, oldest: oldest ?? at, newest: { at, n } };
-  tx.known.set(ticketLock(calls), window);
+  tx.batchCache.set(ticketLock(calls), window);
   return window;
 }
 

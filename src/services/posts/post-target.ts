@@ -135,7 +135,7 @@ type Ahead = { readonly asked: Asked; readonly rows: ReturnType<typeof ask> };
 const nameOfAhead = (agentId: string) => `posts:${agentId}`;
 
 /** Asks ahead for what {@link findExisting} needs. */
-export function askAhead({ db, known }: Pick<WriteContext, 'db' | 'known'>, naming: Naming): void {
+export function askAhead({ db, batchCache }: Pick<WriteContext, 'db' | 'batchCache'>, naming: Naming): void {
   const {
     agentId,
     postId,
@@ -147,27 +147,27 @@ export function askAhead({ db, known }: Pick<WriteContext, 'db' | 'known'>, nami
   const asked = { agentId, ...slugs, likeness };
   const rows = ask(db, asked);
   rows.catch(() => undefined);
-  const others = (known.get(nameOfAhead(agentId)) ?? []) as Ahead[];
-  known.set(nameOfAhead(agentId), [...others, { asked, rows }]);
+  const others = (batchCache.get(nameOfAhead(agentId)) ?? []) as Ahead[];
+  batchCache.set(nameOfAhead(agentId), [...others, { asked, rows }]);
 }
 
 /** Drops what was asked ahead and is wrong once a post is new; all of its agent, where it is not, or ended a redirect. */
 export function dropAhead(
-  { known }: Pick<WriteContext, 'known'>,
+  { batchCache }: Pick<WriteContext, 'batchCache'>,
   { existing, next, former }: Pick<Plan, 'existing' | 'next' | 'former'>,
 ): void {
-  const ahead = known.get(nameOfAhead(next.agent_id)) as Ahead[] | undefined;
+  const ahead = batchCache.get(nameOfAhead(next.agent_id)) as Ahead[] | undefined;
   if (!ahead) return;
   const isRight = ({ asked: { slug, other, likeness } }: Ahead) =>
     slug !== next.slug &&
     other !== next.slug &&
     likeness?.content !== next.content_hash &&
     likeness?.title !== next.title_hash;
-  known.set(nameOfAhead(next.agent_id), existing || former ? [] : ahead.filter(isRight));
+  batchCache.set(nameOfAhead(next.agent_id), existing || former ? [] : ahead.filter(isRight));
 }
 
-function rowsAskedAhead({ known }: ReadContext, asked: Asked): Ahead['rows'] | undefined {
-  const ahead = known?.get(nameOfAhead(asked.agentId)) as Ahead[] | undefined;
+function rowsAskedAhead({ batchCache }: ReadContext, asked: Asked): Ahead['rows'] | undefined {
+  const ahead = batchCache?.get(nameOfAhead(asked.agentId)) as Ahead[] | undefined;
   return ahead?.find((one) => isDeepStrictEqual(one.asked, asked))?.rows;
 }
 

@@ -114,17 +114,17 @@ const askedAhead = 'source-blocks';
 type Ahead = { readonly answer: ReturnType<typeof blocksOfTexts>; isUnsent: boolean };
 
 /** Asks ahead for what {@link holdFor} needs; what waits already may have the answer too, since it is a later one. */
-export function askBlocksAhead({ db, known }: Pick<WriteContext, 'db' | 'known'>): void {
-  if ((known.get(askedAhead) as Ahead | undefined)?.isUnsent) return;
+export function askBlocksAhead({ db, batchCache }: Pick<WriteContext, 'db' | 'batchCache'>): void {
+  if ((batchCache.get(askedAhead) as Ahead | undefined)?.isUnsent) return;
   const ahead: Ahead = { answer: blocksOfTexts(db, {}), isUnsent: true };
   ahead.answer.catch(() => undefined);
   queueMicrotask(() => (ahead.isUnsent = false));
-  known.set(askedAhead, ahead);
+  batchCache.set(askedAhead, ahead);
 }
 
 /** The id of the block for which what was written is held back; null where it is not. */
 export async function holdFor(ctx: ReadContext, written: Written): Promise<string | null> {
-  const ahead = ctx.known?.get(askedAhead) as Ahead | undefined;
+  const ahead = ctx.batchCache?.get(askedAhead) as Ahead | undefined;
   const blocks = await (ahead?.answer ?? blocksOfTexts(ctx.db, {}));
   return blockOfText(blocks, written)?.id ?? null;
 }
