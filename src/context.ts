@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Config } from './config/config.ts';
 import type { Engine, SearchIndex } from './db/database.ts';
-import type { AddedPosts } from './db/last-changes.ts';
+import type { PostCounts } from './db/last-changes.ts';
 import type { AgentRow, Tables } from './db/tables.ts';
 import type { Log } from './platform/log.ts';
 import type { Renderer } from './markdown/pool/renderer.ts';
@@ -42,11 +42,11 @@ export type WriteContext = ReadContext & {
   changed(tag: ChangeTag): void;
   /** Adds to a stored total, at the end of the transaction: many change the same row. */
   addToTotal(total: Tables['counters']): void;
-  /** Adds posts to the row of their agent, now or at the end of the transaction: others share it. */
-  addPostCounts(added: AddedPosts, when: 'now' | 'last'): void;
+  /** Adds to what an agent's row counts of its posts: now, or once for all writes of the batch, at its end (`last`). */
+  addPostCounts(added: PostCounts, when: 'now' | 'last'): void;
   /** The row of an agent under its lock, as an earlier write of the transaction read it; undefined where it must be read. */
   agentBefore(agentId: string): AgentRow | undefined;
-  /** The row of an agent with what writes before this one add to it at the end. */
+  /** The row of an agent, with the counts that earlier writes of the batch add to it at the end. */
   withPendingCounts(agent: AgentRow): AgentRow;
   /** Notes that the outbox has something to send once the write commits. */
   mailQueued(): void;

@@ -9,14 +9,14 @@ type Counts = Readonly<
   Pick<AgentRow, 'published_count' | 'moderated_count' | 'draft_count' | 'content_bytes' | 'revision_bytes'>
 >;
 
-/** What posts add to the row of their agent, and when it published last from then on. */
-export type AddedPosts = Counts & Readonly<Pick<AgentRow, 'id' | 'last_published_at'>>;
+/** What posts add to the counts of their agent, and when it published last from then on. */
+export type PostCounts = Counts & Readonly<Pick<AgentRow, 'id' | 'last_published_at'>>;
 
 /** What a write that succeeded leaves to be changed last. */
 type Left = {
   readonly totals: readonly Total[];
   /** With whether they were stored at once. */
-  readonly posts: readonly (AddedPosts & { readonly isStored: boolean })[];
+  readonly posts: readonly (PostCounts & { readonly isStored: boolean })[];
   readonly tags: Iterable<string>;
   /** Rows of agents that it read, if it changed none but by adding posts; else null. */
   readonly agents: readonly AgentRow[] | null;
@@ -30,12 +30,12 @@ export type LastChanges = ReturnType<typeof createLastChanges>;
 
 export function createLastChanges() {
   const totals = new Map<string, Total>();
-  const posts = new Map<string, AddedPosts>();
+  const posts = new Map<string, PostCounts>();
   /** When each was changed, epoch ms. */
   const changed = new Map<string, number>();
   /** Rows of agents as they are stored, which nobody changes as long as their locks are held. */
   const agents = new Map<string, AgentRow>();
-  /** Stores the rows of agents, for writes that read them by other ways than `lockAgent`. */
+  /** Stores what is added to the rows of agents, for writes that read them by other ways than `lockAgent`. */
   function storePostCounts(db: Kysely<Tables>): void {
     for (const added of inOrder(posts)) addPostCounts(db, added);
     posts.clear();
@@ -58,7 +58,7 @@ export function createLastChanges() {
       }
       for (const tag of left.tags) changed.set(tag, at);
     },
-    /** The row of an agent, as it was read, with what is added to it at the end. */
+    /** The row of an agent, as it was read, with the counts that are added to it at the end. */
     withPendingCounts(agent: AgentRow): AgentRow {
       const added = posts.get(agent.id);
       return added ? withAdded(agent, added) : agent;
@@ -67,7 +67,7 @@ export function createLastChanges() {
     agent: (agentId: string): AgentRow | undefined => agents.get(agentId),
     /** Locks were freed. */
     forgetAgents: () => agents.clear(),
-    /** Adds posts at once. */
+    /** Adds to the counts of an agent at once. */
     storeNow: addPostCounts,
     storePostCounts,
     store(db: Kysely<Tables>): void {
@@ -85,7 +85,7 @@ function inOrder<T>(changes: ReadonlyMap<string, T>): T[] {
 }
 
 /** A row, or what is to be added to one, with what posts add. */
-function withAdded<T extends AddedPosts>(before: T, added: AddedPosts): T {
+function withAdded<T extends PostCounts>(before: T, added: PostCounts): T {
   return {
     ...before,
     published_count: before.published_count + added.published_count,
@@ -99,7 +99,7 @@ function withAdded<T extends AddedPosts>(before: T, added: AddedPosts): T {
 
 const insertChanges = preparedInsert('changes');
 
-const addPostCounts = preparedChange((db, added: AddedPosts) =>
+const addPostCounts = preparedChange((db, added: PostCounts) =>
   db
     .updateTable('agents')
     .set((row) => ({

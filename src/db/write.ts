@@ -5,7 +5,7 @@ import { asHttp, call, prose, type Prose } from '../rules/calls.ts';
 import { databaseFailures, writeResults, writeSeconds } from '../platform/measured.ts';
 import { errorMessage } from '../rules/failure.ts';
 import type { Commit, Engine } from './database.ts';
-import type { AddedPosts, LastChanges } from './last-changes.ts';
+import type { PostCounts, LastChanges } from './last-changes.ts';
 import type { AgentRow, Tables } from './tables.ts';
 
 /**
@@ -27,13 +27,13 @@ export type Write<I, O> = {
    */
   locks?(input: I, ticket: Ticket | undefined): readonly string[] | null;
   /**
-   * Asks for what it will read, under its locks, while it waits for others that lock the same: `tx.batchCache` holds the
-   * answers, until a write before it makes them wrong.
+   * Sends the queries whose answers it will need, while it waits for others that lock the same: `tx.batchCache` holds
+   * them, until a write before it makes the answers wrong.
    */
   ahead?(tx: Pick<WriteContext, 'db' | 'batchCache'>, input: I): void;
   /**
-   * Whether it changes rows of agents by {@link WriteContext.addPostCounts} alone, so that what it read of them still holds,
-   * or calls that with 'now', which forgets it.
+   * Whether it changes rows of agents by {@link WriteContext.addPostCounts} alone. Then the next write of the batch need
+   * not read such a row again, unless that was called with 'now'.
    */
   onlyAddsPostCounts?: boolean;
   /** Whether it deletes or takes back, so that it is accepted even where the disk is full. */
@@ -134,7 +134,7 @@ export async function perform(
 ): Promise<Outcome> {
   const changed = new Set<string>();
   const totals: Tables['counters'][] = [];
-  const posts: (AddedPosts & { isStored: boolean })[] = [];
+  const posts: (PostCounts & { isStored: boolean })[] = [];
   const agents: AgentRow[] = [];
   let mailQueued = false;
   const tx: WriteContext = {

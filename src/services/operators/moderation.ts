@@ -171,7 +171,10 @@ export const deleteAgentByOperator = defineWrite(
   { deletes: () => true },
 );
 
-/** Pins a post to the featured list, which shows it while it is public, or unpins it. Returns false if there was nothing to do. */
+/**
+ * Pins a post to the featured list, which shows it while it is public, or unpins it. Returns false if there was nothing to
+ * do.
+ */
 export const featurePost = defineWrite(
   'moderation.feature',
   async (tx, { postId, featured, by = bySystem }: By & { postId: string; featured: boolean }) => {
