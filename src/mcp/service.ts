@@ -23,6 +23,7 @@ import { failed } from './result.ts';
 import type { McpCall } from './tool.ts';
 import { toolsLike } from './tool-names.ts';
 import { createTools } from './tools.ts';
+import { hour } from '../platform/durations.ts';
 
 type Message = { readonly id?: unknown; readonly method?: unknown; readonly params?: unknown };
 
@@ -38,7 +39,7 @@ export type McpService = {
 };
 
 /** What never changes while the program runs may be kept by clients, ms. */
-const forAnHour = { ttlMs: 3_600_000, cacheScope: 'public' } as const;
+const forAnHour = { ttlMs: hour, cacheScope: 'public' } as const;
 
 const cacheHints = {
   'tools/list': forAnHour,

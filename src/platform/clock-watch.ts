@@ -1,7 +1,9 @@
+import { hour } from './durations.ts';
+
 /** A clock that gains as much at once is taken for wrong, ms. */
-const jump = 3_600_000;
+const jump = hour;
 /** How long it is, ms: time to set it right before anything is deleted by it. */
-const distrustedFor = 3_600_000;
+const distrustedFor = hour;
 
 /**
  * Notices a clock that jumps ahead, against one that cannot be set: what it says is old may be new, and deleting that

@@ -5,16 +5,15 @@ import type { Tables } from '../db/tables.ts';
 import { admitMail, isAdmitted } from './limits/mail-limits.ts';
 import { clocksMayDiffer } from './limits/rate-window.ts';
 import type { SealedMail } from './outbox.ts';
-
-const hour = 3_600_000;
+import { day, hour } from '../platform/durations.ts';
 
 /** Longer than any retry or lease is put off, ms: what is due later was written by a clock that was ahead. */
 const longestDelay = 2 * hour;
 
 /** Undelivered messages are given up, and their text erased, after this long, ms. */
-export const textKeptFor = 7 * 24 * hour;
+export const textKeptFor = 7 * day;
 /** Rows are deleted after this long, ms: the caps count them. */
-const rowKeptFor = 30 * 24 * hour;
+const rowKeptFor = 30 * day;
 
 export type Lease = {
   readonly owner: string;

@@ -13,6 +13,7 @@ import { publishDue } from '../services/publication/due.ts';
 import { expire } from '../services/upkeep/expiry.ts';
 import type { Between } from '../services/upkeep/one-by-one.ts';
 import { areTermsLeft, eraseTerms, farewell, heartbeat, sweep } from '../services/upkeep/maintenance.ts';
+import { day, hour } from '../platform/durations.ts';
 
 /** Milliseconds between heartbeats, and while they fail. */
 const beatEvery = 5_000;
@@ -29,8 +30,8 @@ const settleEvery = 10_000;
 /** Milliseconds between two looks for what has been kept long enough, and for posts without a hash. */
 const expireEvery = 60_000;
 /** Milliseconds within which files that no picture is stored in are first looked for, and between two looks, on average. */
-const firstLookWithin = 3_600_000;
-const lookEvery = 24 * 3_600_000;
+const firstLookWithin = hour;
+const lookEvery = day;
 /** Milliseconds between two looks for posts that are due. */
 const publishEvery = 1_000;
 /** An erasure may read the whole search index, so the next waits this many times as long as it took. */
@@ -63,7 +64,7 @@ export async function startHousekeeping(ctx: Context) {
   const isTrusted = watchClock(
     () => ctx.now(),
     (by) => {
-      const hours = Math.round(by / 3_600_000);
+      const hours = Math.round(by / hour);
       ctx.log.warn({ hours }, 'the clock jumped ahead: nothing is deleted by its age for an hour');
     },
   );

@@ -23,6 +23,7 @@ import {
   openMail,
   recoveryRequest,
 } from '../services/outbox.ts';
+import { hour } from '../platform/durations.ts';
 
 /** Messages in flight at once. Each send ends within 60 s of its claim, so its lease cannot expire meanwhile. */
 const mostInFlight = 10;
@@ -37,7 +38,7 @@ const storeAgainAfter = 1_000;
 const refusedUntilWarned = 10;
 
 const firstRetryWithin = 15_000;
-const retryWithinAtMost = 3_600_000;
+const retryWithinAtMost = hour;
 /** Least milliseconds between two warnings that mail is not going out. */
 const warnEvery = 600_000;
 

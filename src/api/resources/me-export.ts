@@ -11,10 +11,11 @@ import { exportAgent, exportVersion } from '../../services/upkeep/export.ts';
 import { createExports } from '../../services/upkeep/export-leases.ts';
 import { tar } from '../../services/upkeep/tar.ts';
 import type { Operation } from '../endpoint.ts';
+import { hour } from '../../platform/durations.ts';
 
 /** How often a client that takes nothing is noticed, ms, and how long it may take for the whole archive. */
 const stalledAfter = 30_000;
-const longestExport = 3_600_000;
+const longestExport = hour;
 
 /** Everything of the caller as one archive, sent while it is made. */
 export function exportEndpoint(app: FastifyInstance, ctx: Context): void {

@@ -7,6 +7,7 @@ import { parseEmail } from '../../rules/email.ts';
 import { isRealDay } from '../../rules/times.ts';
 import type { Acting } from '../../services/operators/audit.ts';
 import type { AgentFilter, TextFilter } from '../../services/operators/operator-lists.ts';
+import { hour } from '../../platform/durations.ts';
 
 /** How many entries of a list are shown. */
 export const limitOption: Options = {
@@ -93,7 +94,7 @@ export function readUntil(call: Call, command: string): (now: number) => string 
   const fixed = count === undefined ? timeOf(given) : null;
   if (Number.isNaN(fixed)) throw refused;
   return (now) => {
-    const at = fixed ?? now + Number(count) * hours * 3_600_000;
+    const at = fixed ?? now + Number(count) * hours * hour;
     if (at <= now) throw refused;
     return new Date(at).toISOString();
   };

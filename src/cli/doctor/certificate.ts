@@ -4,8 +4,8 @@ import { shortRandom } from '../../rules/secrets.ts';
 import type { Finding } from '../../services/upkeep/doctor.ts';
 import { hostOf } from './names.ts';
 import type { Probes } from './probes.ts';
+import { day } from '../../platform/durations.ts';
 
-const day = 86_400_000;
 /** Days before its end at which a certificate should have been renewed: those of ninety days are a month before. */
 const renewedBefore = 14;
 

@@ -9,12 +9,12 @@ import { isPortTaken, reachedAt } from '../../process/port.ts';
 import { StartError } from '../../rules/failure.ts';
 import type { Finding } from '../../services/upkeep/doctor.ts';
 import type { Probes } from './probes.ts';
+import { day, hour } from '../../platform/durations.ts';
 
-const hour = 3_600_000;
 /** Free space below which somebody should look, bytes. */
 const littleSpace = 1024 ** 3;
 /** Ages of the newest backup: a night was missed, and a week. */
-const [oneNight, oneWeek] = [26 * hour, 7 * 24 * hour];
+const [oneNight, oneWeek] = [26 * hour, 7 * day];
 
 /** Who may read what is the service's alone, and whether all of it is the service's. */
 export function examinePermissions({ dataDir, media, mail }: Config, file: string | null): Finding {

@@ -4,6 +4,7 @@ import { trustSystemAuthorities } from '../../config/authorities.ts';
 import { Unreachable } from './postgres.ts';
 import { createGathering } from './postgres-gather.ts';
 import { Session, type Preparing, type SessionOptions } from './postgres-session.ts';
+import { hour } from '../../platform/durations.ts';
 
 /** Most connections of one process to a server, besides one for health checks. */
 export const mostWriting = 5;
@@ -18,7 +19,7 @@ const askPatience = 2_000;
 const breaksWithin = 500;
 
 /** How long a statement on whole tables may take, as in migrations, ms. */
-const wholeTablePatience = 3_600_000;
+const wholeTablePatience = hour;
 /** How long closing a pool waits for connections in use, ms. */
 const endPatience = 1_000;
 

@@ -6,9 +6,10 @@ import { AppError } from '../../errors.ts';
 import { shortRandom } from '../../rules/secrets.ts';
 import { agentSlugFromName, isReservedAgentSlug, mendSlug, nthSlug, suffixedSlug } from '../../rules/slug.ts';
 import { clocksMayDiffer } from '../limits/rate-window.ts';
+import { hour } from '../../platform/durations.ts';
 
 /** How long an unverified registration holds its slug, ms. */
-const slugHeldFor = 3_600_000;
+const slugHeldFor = hour;
 /** How many registrations of one client address hold theirs: the newest. */
 const mostHeld = 20;
 /** A taken slug is numbered from 2 up to this. */

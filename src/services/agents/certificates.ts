@@ -4,11 +4,10 @@ import { defineWrite, timestamp } from '../../db/write.ts';
 import { createHostTable } from '../../rules/hosts.ts';
 import { isReservedAgentSlug } from '../../rules/slug.ts';
 import { clocksMayDiffer } from '../limits/rate-window.ts';
+import { hour } from '../../platform/durations.ts';
 
 /** Blogs that may get their first certificate in an hour: authorities limit what one domain is given. */
 const newInAnHour = 5;
-const hour = 3_600_000;
-
 /**
  * Whether a proxy may get a certificate for a domain: for the hosts of the service, and for those of blogs with a
  * public post, of which only so many are new in an hour. Throws read_only and the like for a new one.

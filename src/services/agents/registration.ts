@@ -19,6 +19,7 @@ import { claimDerivedSlug, claimGivenSlug } from './agent-slugs.ts';
 import { findByEmail, lockAgent } from './callers.ts';
 import { refuseLeakedKeys } from './leaked-keys.ts';
 import { detachTokens, mailToken } from './tokens.ts';
+import { day } from '../../platform/durations.ts';
 
 export type RegisterResult = {
   readonly agent: Readonly<{ id: string; name: string; slug: string; email: string }>;
@@ -262,7 +263,7 @@ async function claimSlug(
 /** Registrations that one sweep erases at most. */
 const mostErased = 200;
 /** How long the data of a registration that nobody verified are kept, ms. */
-const unverifiedKeptFor = 48 * 3_600_000;
+const unverifiedKeptFor = 2 * day;
 
 /**
  * Erases registrations that nobody verified in time. Their tokens stay, as hashes that say nothing of whom they were sent

@@ -16,8 +16,7 @@ import { cancelMail, enqueueMail } from '../outbox.ts';
 import { blogChanged, findAgent, lockAgent, suspended, suspensionOf, unauthorized } from './callers.ts';
 import { hideAgent, listPart, notDeleting, unhideAgent } from './hiding.ts';
 import { voidTokens } from './tokens.ts';
-
-const day = 24 * 3_600_000;
+import { day } from '../../platform/durations.ts';
 
 /** `erase_at` of an agent that is being erased, which nothing undoes. */
 export const beingErased = timestamp(0);

@@ -6,9 +6,10 @@ import { call, prose, recoverAt, type Prose } from '../../rules/calls.ts';
 import { newToken, sha256, uuidV4Pattern } from '../../rules/secrets.ts';
 import { cancelMail, enqueueMail } from '../outbox.ts';
 import { findAgent, lockAgent } from './callers.ts';
+import { day } from '../../platform/durations.ts';
 
 /** Lifetime of tokens, ms. */
-export const tokenLifetime = 24 * 3_600_000;
+export const tokenLifetime = day;
 
 /** What verifying makes of an agent: what the mail of the token says. */
 export type Confirmed = {

@@ -9,6 +9,7 @@ import { hotRank } from '../posts/post-plan.ts';
 import { blockedByOwner, isBlockedOn } from './blocks.ts';
 import { noteVote } from './inbox-events.ts';
 import { tally } from '../posts/post-views.ts';
+import { day } from '../../platform/durations.ts';
 
 // A vote is in the counts of its post unless its agent is suspended. In the rank it weighs once its agent's blog is a
 // day old and trusted, unless the post is its agent's own, and of the votes from one mailbox only the first. What a vote has
@@ -17,7 +18,7 @@ import { tally } from '../posts/post-views.ts';
 export type Vote = Tables['votes']['vote'];
 
 /** How old a blog must be for its votes to weigh in ranks, ms. */
-const weighsAfter = 24 * 3_600_000;
+const weighsAfter = day;
 
 /** Votes that one write settles at most, so that others need not wait long. */
 const batchLength = 250;

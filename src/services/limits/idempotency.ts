@@ -2,9 +2,10 @@ import type { Context, WriteContext } from '../../context.ts';
 import { timestamp } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { keyedHash, seal, sha256, unseal } from '../../rules/secrets.ts';
+import { day } from '../../platform/durations.ts';
 
 /** How long an answer is remembered, ms. */
-export const rememberedFor = 24 * 3_600_000;
+export const rememberedFor = day;
 
 /** A call that carries an Idempotency-Key. */
 export type Replayable = {

@@ -7,13 +7,11 @@ import { messages, type MailKind } from '../../mail/messages.ts';
 import { mailboxKeyOf } from '../../rules/email.ts';
 import { keyedHash } from '../../rules/secrets.ts';
 import { clocksMayDiffer } from './rate-window.ts';
+import { day, hour } from '../../platform/durations.ts';
 
 /** Messages to one mailbox that anybody can cause. */
 const mostPerHour = 5;
 const mostPerDay = 10;
-
-const hour = 3_600_000;
-const day = 24 * hour;
 
 /** The recipient of a message: where it goes, and what the caps count. */
 export type Mailbox = { readonly address: string; readonly mailboxKey: string };

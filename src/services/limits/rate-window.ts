@@ -2,9 +2,10 @@ import { sql } from 'kysely';
 import type { ReadContext, WriteContext } from '../../context.ts';
 import { prepared, preparedInsert } from '../../db/prepared.ts';
 import { defineWrite, type CountCall, type Rate, type Ticket } from '../../db/write.ts';
+import { hour } from '../../platform/durations.ts';
 
 /** The window of every limit, ms: a call counts from the moment it was made until an hour later. */
-export const rateWindow = 3_600_000;
+export const rateWindow = hour;
 /**
  * A time that lies further ahead than this, ms, was stored while the clock was wrong. Those of two machines differ a
  * little, and of two waiting writes the later may be stored first.

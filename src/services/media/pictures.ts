@@ -10,12 +10,12 @@ import { postUrl } from '../../variant.ts';
 import { addToTotal, lockCaller } from '../agents/callers.ts';
 import { countRows, readCursor, readPage, filtered, type Order, type Page } from '../lists/paging.ts';
 import { keptPosts } from '../posts/find-post.ts';
+import { day } from '../../platform/durations.ts';
 
 export type PictureRow = Selectable<Tables['media']>;
 
 /** Pictures of one agent, whatever their size. */
 const mostPictures = 5_000;
-const day = 24 * 3_600_000;
 /** Posts that the refusal of a deletion names. */
 const mostNamed = 10;
 

@@ -9,13 +9,13 @@ import { lockAgent } from '../agents/callers.ts';
 import { actionsLike, bySystem, noteAction, type Action, type Acting, type Noted } from './audit.ts';
 import { noteModeration } from '../community/inbox-events.ts';
 import { enqueueMail } from '../outbox.ts';
+import { day } from '../../platform/durations.ts';
 
 // Each action against an agent has a row from the start, under the id that it has in the audit. So there is one appeal
 // against each, also where the post or comment was deleted with it.
 
 type AppealRow = Selectable<Tables['appeals']>;
 
-const day = 24 * 3_600_000;
 /** Days within which an agent may appeal: six months. */
 const appealDays = 183;
 

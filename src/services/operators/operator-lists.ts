@@ -9,6 +9,7 @@ import { bytesHeld } from '../limits/quota.ts';
 import { countRows } from '../lists/paging.ts';
 import { agentNamed, commentIdNamed, postIdNamed } from './named.ts';
 import { countWaitingMail } from '../outbox.ts';
+import { day } from '../../platform/durations.ts';
 
 /** An agent as an operator sees it. */
 export type AgentRecord = Readonly<ReturnType<typeof record>>;
@@ -288,7 +289,6 @@ export async function listAllComments(
 /** How much there is of everything, and what the last day and the last seven days brought. */
 export async function statistics(ctx: ReadContext) {
   const { db } = ctx;
-  const day = 24 * 3_600_000;
   const since = (days: number) => timestamp(ctx.now() - days * day);
   const made = async (table: 'agents' | 'posts' | 'comments' | 'votes') => {
     const rows = db.selectFrom(table);

@@ -19,6 +19,7 @@ import {
   type ReportedOf,
   type ReportTarget,
 } from './report-targets.ts';
+import { day } from '../../platform/durations.ts';
 
 /** Who reports: an agent, or somebody at a client address. */
 export type Reporter = {
@@ -169,8 +170,8 @@ type ReportRow = Selectable<Tables['reports']>;
 export type Decision = 'open' | 'dismissed' | 'upheld';
 
 /**
- * Decides one report, or opens it again. Returns whether that was to do: not where its reporter has reported the same
- * again, or where another decision came first. Throws not_found.
+ * Decides one report, or opens it again. Returns false if there was nothing to do: its reporter has reported the same
+ * again, or another decision came first. Throws not_found.
  */
 export const decideReport = defineWrite(
   'reports.decide',
@@ -249,7 +250,6 @@ export async function forgetReporter(tx: WriteContext, agentId: string): Promise
     .execute();
 }
 
-const day = 24 * 3_600_000;
 /** Days that a snapshot is kept at most, and whoever made a report after the decision. */
 const keptDays = 30;
 /** Reports that one write looks at. */

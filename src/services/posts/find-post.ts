@@ -5,6 +5,7 @@ import { timestamp } from '../../db/write.ts';
 import type { KeptTables, PostRow, Tables, TrashedRow } from '../../db/tables.ts';
 import { AppError } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
+import { day } from '../../platform/durations.ts';
 
 /** The posts that are not in the trash: what every read of posts begins with. */
 export function keptPosts(db: Kysely<Tables>) {
@@ -60,8 +61,6 @@ export function isKept(post: PostRow | TrashedRow): post is PostRow {
 export function oldestTrashed(ctx: ReadContext): string {
   return ctx.config.readOnly ? '' : timestamp(ctx.now() - ctx.config.trashDays * day);
 }
-
-const day = 24 * 3_600_000;
 
 function isExpired(ctx: ReadContext, { trashed_at }: Pick<TrashedRow, 'trashed_at'>): boolean {
   return trashed_at !== null && trashed_at <= oldestTrashed(ctx);

@@ -4,6 +4,7 @@ import { preparedChange, preparedInsert } from '../../db/prepared.ts';
 import { timestamp } from '../../db/write.ts';
 import type { AgentRow, Cause, PostRow, Tables } from '../../db/tables.ts';
 import type { Plan } from './post-plan.ts';
+import { day } from '../../platform/durations.ts';
 
 /** Former revisions of one post that are kept at most. */
 const mostRevisions = 50;
@@ -154,5 +155,3 @@ export async function countRevisionBytes(tx: WriteContext, agentId: string): Pro
 export function oldestKept(ctx: ReadContext): string {
   return ctx.config.readOnly ? '' : timestamp(ctx.now() - ctx.config.revisionDays * day);
 }
-
-const day = 24 * 3_600_000;

@@ -7,8 +7,7 @@ import { beginToSettle } from '../agents/hiding.ts';
 import { bySystem, noteAction, type Acting } from '../operators/audit.ts';
 import { notifyAgent } from '../operators/notices.ts';
 import { doEach, type Between } from '../upkeep/one-by-one.ts';
-
-const day = 24 * 3_600_000;
+import { day } from '../../platform/durations.ts';
 
 /** How long open reports prolong a probation, in all, days: they cannot keep a blog down. */
 const longestByReports = 7;

@@ -12,6 +12,7 @@ import { expireReports } from '../operators/reports.ts';
 import { purgeTrash } from '../trash/erasure.ts';
 import { forgetRevisions, oldestKept } from '../posts/post-history.ts';
 import { throwFirst, type Between, type Failures } from './one-by-one.ts';
+import { day } from '../../platform/durations.ts';
 
 /** Posts of the trash that are erased in one go, since each may have thousands of comments. */
 const postsAtOnce = 100;
@@ -20,7 +21,7 @@ const revisionsAtOnce = 100;
 
 /** Events of inboxes that one write deletes, and how long they are kept, ms. */
 const eventsAtOnce = 500;
-const eventsKeptFor = 90 * 24 * 3_600_000;
+const eventsKeptFor = 90 * day;
 
 /** Unread events that one query counts, of one agent or several: more than an agent keeps. */
 const eventsCounted = 2 * mostKept;
@@ -163,13 +164,13 @@ export const expireActions = defineWrite('audit.expire', async (tx) => {
   const old = tx.db
     .selectFrom('audit')
     .select('id')
-    .where('at', '<', timestamp(tx.now() - tx.config.auditDays * 24 * 3_600_000))
+    .where('at', '<', timestamp(tx.now() - tx.config.auditDays * day))
     .orderBy('at')
     .limit(sql.lit(eventsAtOnce));
   const { numDeletedRows } = await tx.db.deleteFrom('audit').where('id', 'in', old).executeTakeFirstOrThrow();
   await tx.db
     .deleteFrom('source_blocks')
-    .where('ended_at', '<', timestamp(tx.now() - tx.config.auditDays * 24 * 3_600_000))
+    .where('ended_at', '<', timestamp(tx.now() - tx.config.auditDays * day))
     .execute();
   return numDeletedRows === BigInt(eventsAtOnce);
 });

@@ -4,10 +4,10 @@ import { AppError } from '../../errors.ts';
 import { uuidv7 } from '../../rules/secrets.ts';
 import { rateHeaders } from '../limits/rate-headers.ts';
 import { clocksMayDiffer } from '../limits/rate-window.ts';
+import { day } from '../../platform/durations.ts';
 
 /** Exports of one agent within a {@link day}. */
 const mostExports = 10;
-const day = 24 * 3_600_000;
 /** How long an export counts as running without a word from its process, ms. */
 const leaseFor = 60_000;
 /** Seconds after which a caller may ask again while another export runs. */

@@ -9,8 +9,7 @@ import { expireMail, hastenMail } from '../mail-delivery.ts';
 import { clocksMayDiffer, rateWindow } from '../limits/rate-window.ts';
 import { countRows } from '../lists/paging.ts';
 import { readFact } from './facts.ts';
-
-const day = 24 * 3_600_000;
+import { day } from '../../platform/durations.ts';
 
 /** How long a deleted post's address answers "gone", ms. */
 const goneFor = 365 * day;

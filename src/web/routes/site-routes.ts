@@ -34,6 +34,7 @@ import { blogsPage } from '../templates/blog.ts';
 import { homePage, type HomeView } from '../templates/home.ts';
 import { docsRoutes } from './docs-routes.ts';
 import type { Web } from './routes.ts';
+import { day, hour } from '../../platform/durations.ts';
 
 /** How much the front page shows. */
 const newestShown = 10;
@@ -50,13 +51,10 @@ const opmlLength = 10_000;
 
 /** Up to so many blogs, lists of all of them are made again after each change. */
 const mostAlwaysNew = 500;
-const hour = 3_600_000;
-
 /** When the first feed of all blogs can have begun: `updated` while there is no post. */
 const epoch = '2025-01-01T00:00:00.000Z';
 
 /** How long a security.txt is valid, in whole days; RFC 9116 wants less than a year. */
-const day = 24 * 3_600_000;
 const securityTextValid = 180 * day;
 
 type Request = FastifyRequest<{ Params: Record<string, string>; Querystring: Record<string, unknown> }>;
