@@ -216,6 +216,7 @@ describe('the code', () => {
       'cli/commands/database.ts',
       'cli/commands/mail.ts',
       'cli/doctor/probes.ts',
+      'cli/verify-backup.ts',
       'platform/log.ts',
       'db/postgres/postgres-start.ts',
     ];
