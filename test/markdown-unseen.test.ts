@@ -292,6 +292,30 @@ describe('what would show nothing is shown', () => {
         /<code /,
       ];
     }),
+    ...[
+      String.raw`<sub><sub>$\xrightarrow{\xrightarrow{\text{any words}}}$</sub></sub>`,
+      '<ruby>a<rt>$x_{b_c}$</rt></ruby>',
+      String.raw`<small>$\xrightarrow{\xrightarrow{\text{a}}}$</small>`,
+      '| a |\n|-|\n| ' + String.raw`$\xrightarrow{\xrightarrow{\text{a}}}$ |`,
+      '| a |\n|-|\n| <sub>$x_{a_b}$</sub> |',
+      'a[^1]\n\n[^1]: <sup>$x_{a_b}$</sup>',
+    ].map((markdown): [string, string, RegExp] => [
+      `what a formula would make too small to read where the text around it is small: ${markdown}`,
+      markdown,
+      /<code class="language-tex">/,
+    ]),
+    ...[
+      '<sub>$x_1$</sub> <small>b</small> $x_{a_{b_c}}$',
+      String.raw`<small>b</small> $\xrightarrow{\xrightarrow{\text{any words}}}$`,
+      '<sub><sub>$x_1$</sub></sub>',
+      '<ruby>a<rt>$x_1$</rt></ruby>',
+      '| a |\n|-|\n| $x_{a_b}$ |\n\n$x_{a_{b_c}}$',
+      'a[^1]\n\n[^1]: $x_{a_b}$',
+    ].map((markdown): [string, string, RegExp] => [
+      `a formula that can be read in small text: ${markdown}`,
+      markdown,
+      /^(?!.*<code).*<math>/s,
+    ]),
     [
       'letters of a formula that nothing shows, as code',
       '$x \\def\\y{a b c}$',

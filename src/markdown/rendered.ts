@@ -4,7 +4,7 @@ import type { Stretch } from './unseen.ts';
 import type { Heading } from './write/tokens.ts';
 
 /** Stored with every post. Raise it when the same markdown would give other HTML, text or headings. */
-export const rendererVersion = 17;
+export const rendererVersion = 18;
 
 /** A picture of the author's own that a post shows, and whether it is described wherever it does. */
 export type PictureUse = { readonly name: string; readonly hasAlt: boolean };

@@ -186,6 +186,7 @@ function pair(tokens: readonly Token[], openType: string, closeType: string): vo
   }
 }
 
-function shrinkOf(tokens: readonly Token[]): number {
+/** How often tags make what is in them smaller. */
+export function shrinkOf(tokens: readonly Token[]): number {
   return tokens.reduce((sum, { tag }) => sum + (shrinking.get(tag) ?? 0), 0);
 }

@@ -65,9 +65,9 @@ const classes = /^(?:tml-(?:left|right|jot|overline|underline|cancel|xcancel|tag
 /**
  * A formula in TeX as MathML, or undefined where it is not TeX that can be shown whole: a comment, a phantom, an
  * unused macro would be text that only machines read. Spaces alone are not set either, so that a formula always shows
- * something.
+ * something. `shrunk` is how often the text around it is made smaller.
  */
-export function mathml(tex: string, isBlock: boolean): string | undefined {
+export function mathml(tex: string, isBlock: boolean, shrunk: number): string | undefined {
   if (tex.length > longestFormula) return undefined;
   const temml: Temml = (loaded ??= require('temml'));
   const options = { ...bounds, displayMode: isBlock, throwOnError: true, trust: false };
@@ -77,13 +77,13 @@ export function mathml(tex: string, isBlock: boolean): string | undefined {
   } catch {
     return undefined;
   }
-  const output: Output = { html: '', text: '' };
+  const output: Output = { html: '', text: '', mostShrinking: smallest - shrunk };
   const isShown =
     writeNode(tree, output) && draws(tree) && showsAll(tex, output.text) && namesNothing(tex, temml);
   return isShown ? output.html : undefined;
 }
 
-type Output = { html: string; text: string };
+type Output = { html: string; text: string; readonly mostShrinking: number };
 
 /** Whether a node, or what is in it, is a character, a root, or a line or box around a space. */
 function draws(node: MathNode): boolean {
@@ -103,7 +103,7 @@ function hasSpace({ type, attributes: given = {}, children = [] }: MathNode): bo
 }
 
 const deepest = 100;
-/** How often a script of a script is made smaller: TeX does so twice, and a third time can still be read. */
+/** How often text may be made smaller: TeX does so twice with scripts, and a third time can still be read. */
 const smallest = 3;
 
 /** By how much browsers make the parts of an element smaller, from the second on. */
@@ -120,11 +120,11 @@ const shrinking: Readonly<Record<string, number>> = {
 
 /**
  * Spells the node in our own tags. False where it holds what is not known to be harmless and visible. `script` is how
- * often what surrounds it is made smaller.
+ * often the formula makes what surrounds it smaller.
  */
 function writeNode(node: MathNode, output: Output, depth = 0, script = 0): boolean {
   const level = scriptLevel(node) ?? script;
-  if (depth > deepest || level > smallest) return false;
+  if (depth > deepest || level > output.mostShrinking) return false;
   const { type, text = '', children = [] } = node;
   if (type === undefined) {
     // A text, or a fragment, which is its children.

@@ -14,6 +14,7 @@ import { alternativeText, commentsIn, direction, escape, htmlOf, outline, paired
 import { resolveFragment, separatorOf, titleOf, type Heading, type Outline } from './tokens.ts';
 import type { Places } from '../parse/places.ts';
 import { isAllowedImage, isRelativeLink } from '../parse/syntax.ts';
+import { shrinkOf } from '../parse/tags.ts';
 import { picturePath } from '../../rules/media/media-names.ts';
 import { hostedName } from '../../rules/media/shown-pictures.ts';
 import { isBlank } from '../../rules/text.ts';
@@ -80,6 +81,8 @@ class Writer {
   /** The checkbox of a task, until the text that it belongs to begins. */
   private checkbox = '';
   private isWithinLink = false;
+  /** How often what is being written is made smaller. */
+  private shrunk = 0;
 
   constructor(tokens: readonly Token[], kind: Kind, places: Places) {
     this.tokens = tokens;
@@ -119,7 +122,11 @@ class Writer {
         this.checkbox = '';
         const holder = this.tokens[at - 1];
         this.beginLeading(holder);
+        const { shrunk } = this;
+        // As footnotes are.
+        if (/^t[hd]_open$/.test(holder?.type ?? '')) this.shrunk = 1;
         this.inline(token.children ?? [], at);
+        this.shrunk = shrunk;
         this.lead(holder?.type === 'dt_open' ? ':\n' : '\n');
         this.leads = null;
       }
@@ -208,7 +215,7 @@ class Writer {
   private formula(tex: string, isDisplayed: boolean): string {
     this.prose(tex, /[\\{}]/.test(tex) ? '…' : tex);
     this.maths += tex.length;
-    const html = this.maths <= mostMaths ? mathml(tex, isDisplayed) : undefined;
+    const html = this.maths <= mostMaths ? mathml(tex, isDisplayed, this.shrunk) : undefined;
     if (html !== undefined) return html;
     const why = 'it is not TeX that can be set whole';
     this.warn('unset_formula', `the formula '${shorten(tex)}' is shown as code: ${why}`);
@@ -288,6 +295,7 @@ class Writer {
       case 'tag_close':
         if (token.info !== paired) return this.prose(token.content);
         if (token.tag === 'rt') this.isReading = token.type === 'tag_open';
+        this.shrunk += token.type === 'tag_open' ? shrinkOf([token]) : -shrinkOf([token]);
         return token.type === 'tag_open' ? `<${token.tag}${titleOf(token)}>` : `</${token.tag}>`;
       case 'formula':
         return this.formula(token.content, token.info === 'display');
@@ -354,6 +362,7 @@ class Writer {
   }
 
   private writeFootnotes(): void {
+    this.shrunk = 1;
     this.footnotes.write({
       add: (html) => {
         this.html += html;
