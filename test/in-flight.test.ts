@@ -107,6 +107,37 @@ describe('bodies of calls that wait for their turn', () => {
     assert.equal(held('e', large).refusal, undefined);
   });
 
+  test('count from their first byte where a client says that it waits for 100 Continue, and sends all the same', async () => {
+    const held = holding();
+    const waiting = Array.from({ length: 65 }, () => held('a', large, 'POST', () => {}));
+    const chunk = () => Buffer.from(new ArrayBuffer(packet));
+    const [last = assert.fail(), patient = assert.fail(), ...others] = waiting;
+    for (const { request } of others) request.push(chunk());
+    held('a', large).letGo();
+    last.request.push(chunk());
+    assert.equal(held('a', large).refusal, 'share');
+    patient.request.push(null);
+    const [first = assert.fail()] = others;
+    assert.equal(first.request.readableLength, packet);
+    const dropped = held('a', large, 'POST', () => {}).request;
+    const bytes = chunk();
+    dropped.push(bytes);
+    assert.equal(dropped.isTooMuchOf, 'share');
+    await new Promise(setImmediate);
+    assert.equal(bytes.byteLength, 0);
+    for (const { letGo, request } of waiting) {
+      assert.equal(request.isTooMuchOf, undefined);
+      letGo();
+    }
+    for (let n = 0; n < 64; n++) assert.equal(held('a', large).refusal, undefined);
+    // What comes once it is its turn has a budget of its own.
+    const late = held('b', large, 'POST', () => {});
+    late.letGo();
+    late.request.push(chunk());
+    assert.equal(late.request.readableLength, packet);
+    for (let n = 0; n < 64; n++) assert.equal(held('b', large).refusal, undefined);
+  });
+
   test('of few bytes are as many as the bytes allow', () => {
     const held = holding();
     for (let n = 0; n < 10_000; n++) assert.equal(held('a', ofLength(300)).refusal, undefined);

@@ -99,9 +99,8 @@ export function limitHeld(
   addressOf: (request: IncomingMessage) => string,
 ): (request: IncomingMessage) => () => void {
   const budgets = { small: new BodyBudget(mostHeld.small), large: new BodyBudget(mostHeld.large) };
-  return (request) => {
-    // A client that waits for 100 Continue has sent none of it.
-    if (!hasBody(request) || request.tellToGoOn) return () => {};
+  /** Takes a call's share, and returns what gives it back. */
+  function take(request: IncomingMessage): () => void {
     // In chunks: it may be as long.
     const stated = Number(request.headers['content-length'] ?? Infinity);
     const budget = stated > smallBody ? budgets.large : budgets.small;
@@ -116,7 +115,31 @@ export function limitHeld(
     request.isTooMuchOf = full;
     dropBody(request);
     return () => {};
+  }
+
+  return (request) => {
+    if (!hasBody(request)) return () => {};
+    if (!request.tellToGoOn) return take(request);
+    // A client that waits for 100 Continue sends none of it; one that only says so is counted when it does.
+    let letGo = () => {};
+    const forget = onFirstChunk(request, () => (letGo = take(request)));
+    return () => {
+      forget();
+      letGo();
+    };
   };
+}
+
+/** Calls `begin` before a body that nobody reads yet gets its first chunk. Returns what ends that. */
+function onFirstChunk(request: IncomingMessage, begin: () => void): () => void {
+  // No listener: it would begin to read.
+  const forget = () => Reflect.deleteProperty(request, 'push');
+  request.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    forget();
+    if (chunk !== null) begin();
+    return request.push(chunk, encoding);
+  };
+  return forget;
 }
 
 /** The budget of answers that are being sent. */
