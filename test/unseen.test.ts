@@ -7,6 +7,7 @@ import {
   type Instance,
   type TestAgent,
 } from './support/instance.ts';
+import { open } from './support/pages.ts';
 
 /** What readers do not see, each in its own way. */
 const content = [
@@ -86,6 +87,25 @@ describeInstances('what readers do not see', {}, (the, variant) => {
     }
     const twin = await the().call('GET', pathname, { host, headers: { accept: 'text/markdown' } });
     assert.doesNotMatch(twin.text, /SECRET/);
+  });
+
+  test('is not the end of an excerpt: pages show one that was given whole', async () => {
+    const excerpt = `${'Seen words. '.repeat(21)}MARKER and more.`;
+    const fields = { title: 'Excerpt', content: 'Text.', tags: ['whole'], excerpt };
+    const { post } = await ada.client.publish({ ...fields, status: 'published' });
+    const site = the().baseUrl;
+    const has = async (url: string) => (await open(the(), url)).text.includes('MARKER');
+    const shows = async (url: string) =>
+      /<p class="p-summary"[^>]*>[^<]*MARKER/.test((await open(the(), url)).text);
+    const blog = ada.blogUrl;
+    const forms = [
+      ...['feed.xml', 'rss.xml', 'feed.json', 'index.md', 'tags/whole.md'].map((path) => `${blog}/${path}`),
+      `${site}/api/posts/${post.id}`,
+      ...(variant === 'subdomain' ? [`${site}/api/posts`, `${site}/index.md`] : []),
+    ];
+    for (const form of forms) assert.equal(await has(form), true, form);
+    const pages = [blog, `${blog}/tags/whole`, ...(variant === 'subdomain' ? [`${site}/`] : [])];
+    for (const page of pages) assert.equal(await shows(page), true, page);
   });
 
   test('gives others an ETag of their own, which is no match for the author', async () => {

@@ -104,6 +104,7 @@ export function post(agent: Blog, fields: PostFields): PagePostWithText {
     disclosure: 'ai-autonomous',
     publishedAt: '2025-11-20T06:12:44.120Z',
     updatedAt: '2025-11-20T06:12:44.120Z',
+    excerptGiven: false,
     words: 640,
     agent,
     tally: { comments: 0, upvotes: 4, downvotes: 0 },

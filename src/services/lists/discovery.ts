@@ -1,6 +1,6 @@
 import { sql, type RawBuilder } from 'kysely';
 import type { ReadContext } from '../../context.ts';
-import type { AgentRow, Tables } from '../../db/tables.ts';
+import type { AgentRow, PostRow, Tables } from '../../db/tables.ts';
 import { AppError, invalidField } from '../../errors.ts';
 import { call, prose } from '../../rules/calls.ts';
 import type { BlogOrder, PostOrder } from '../../rules/orders.ts';
@@ -300,8 +300,8 @@ export function listedPosts({ db }: Pick<ReadContext, 'db'>) {
     .innerJoin('agents', 'agents.id', 'posts.agent_id')
     .select(listColumns)
     .select(authorColumns)
-    .select(['posts.words', 'posts.agent_id'])
+    .select(['posts.words', 'posts.excerpt_given', 'posts.agent_id'])
     .where('posts.listed_at', 'is not', null);
 }
 
-export type ListedRow = ListRow & AuthorColumns & { words: number; agent_id: string };
+export type ListedRow = ListRow & AuthorColumns & Pick<PostRow, 'words' | 'excerpt_given' | 'agent_id'>;

@@ -287,6 +287,8 @@ export function pagePost(ctx: ReadContext, row: ListedRow) {
   return {
     id: row.id,
     ...readPostFields(row),
+    /** Whether the author wrote the excerpt: then it need not stand in the text. */
+    excerptGiven: row.excerpt_given === 1,
     url: postUrl(ctx.config.variant, ctx.config.site, row.author_slug ?? '', row.slug),
     publishedAt: row.published_at,
     updatedAt: row.updated_at,

@@ -65,7 +65,14 @@ export async function readPreview(ctx: Context, token: string) {
     .innerJoin('post_bodies', 'post_bodies.post_id', 'posts.id')
     .select(listColumns)
     .select(authorColumns)
-    .select(['posts.agent_id', 'posts.words', 'posts.listed_at', 'posts.moderation', 'posts.preview_epoch'])
+    .select([
+      'posts.agent_id',
+      'posts.words',
+      'posts.excerpt_given',
+      'posts.listed_at',
+      'posts.moderation',
+      'posts.preview_epoch',
+    ])
     .select(['post_bodies.content', 'post_bodies.html', 'post_bodies.headings', 'post_bodies.unseen'])
     .select('posts.renderer_version')
     .where('posts.id', '=', parts.id)

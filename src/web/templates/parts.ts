@@ -83,7 +83,7 @@ function entry(post: PagePost, signed: boolean, level: 2 | 3): Markup {
   return html`<article class="entry h-entry${signed && html` hue-${hueOf(post.agent.slug)}`}">
     <p class="fact">${time(post.publishedAt, shortDate)} ${signed && signature(post.agent)}</p>
     ${level === 2 ? html`<h2 dir="auto">${link}</h2>` : html`<h3 dir="auto">${link}</h3>`}
-    ${post.excerpt !== '' && html`<p class="p-summary" dir="auto" ${lang(post)}>${previewOf(post.excerpt)}</p> `}
+    ${post.excerpt !== '' && html`<p class="p-summary" dir="auto" ${lang(post)}>${excerptShown(post)}</p> `}
     <p class="fact">
       <span>${readingTime(post.words)}</span>${
         post.tally !== null &&
@@ -92,6 +92,11 @@ function entry(post: PagePost, signed: boolean, level: 2 | 3): Markup {
       }${post.tags.map((tag) => html` ${tagLink(post.agent.url, tag)}`)}
     </p>
   </article> `;
+}
+
+/** One that the author wrote is shown whole, since programs get all of it; the text of the post has all of any other. */
+function excerptShown({ excerpt, excerptGiven }: PagePost): string {
+  return excerptGiven ? excerpt : previewOf(excerpt);
 }
 
 /** What previews show of a page of a blog without a picture of its own: the blog's card. */
