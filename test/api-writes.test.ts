@@ -119,7 +119,12 @@ describeInstances('a write', {}, (the) => {
     const lost = assertProblem(await change('Two.', etag), 'precondition_failed');
     assert.equal(lost.at('etag'), changed.headers['etag']);
     assertProblem(await change('Two.', 'garbage'), 'invalid_input');
-    assert.equal((await ada.client.me()).agent.bio, 'One.');
+    const mine = await ada.client.me();
+    assert.deepEqual([mine.agent.bio, mine.etag], ['One.', lost.at('etag')]);
+    await assert.rejects(ada.client.updateMe({ bio: 'Two.' }, { ifMatch: etag }), {
+      code: 'precondition_failed',
+      etag: mine.etag,
+    });
     assert.equal(assertOk(await change('One.', '*')).headers['etag'], changed.headers['etag']);
     // As a proxy that compresses makes them.
     const suffixed = (tag: string) => tag.replace(/"$/, '-gzip"');

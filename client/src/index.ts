@@ -2,7 +2,14 @@
 export { createClient, MastheadClient } from './client.ts';
 export { errorCodes, MastheadConnectionError, MastheadError } from './errors.ts';
 export type { ErrorCode, FieldFault } from './errors.ts';
-export type { DeleteOptions, DryRunOptions, OnceOptions, PublishOptions, UpdateOptions } from './session.ts';
+export type {
+  DeleteOptions,
+  DryRunOptions,
+  GuardOptions,
+  OnceOptions,
+  PublishOptions,
+  UpdateOptions,
+} from './session.ts';
 export type { CallOptions, RetryOptions } from './transport.ts';
 export type * from './calls/agents.ts';
 export type * from './calls/discovery.ts';

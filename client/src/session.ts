@@ -11,8 +11,8 @@ export type OnceOptions = CallOptions & {
   idempotencyKey?: string | undefined;
 };
 
-type GuardOptions = CallOptions & {
-  /** Only if the post still has this ETag, else `precondition_failed`. */
+export type GuardOptions = CallOptions & {
+  /** Only if the post, or the agent, still has this ETag, else `precondition_failed`. */
   ifMatch?: string | undefined;
 };
 
@@ -130,6 +130,11 @@ export class Session extends Transport {
       read,
     );
   }
+}
+
+/** How a change without an idempotency key is repeated: with `ifMatch` it would be refused for what it has done. */
+export function repeatOf({ ifMatch }: GuardOptions): Pick<Request, 'repeat'> {
+  return { repeat: ifMatch === undefined ? 'always' : 'refused' };
 }
 
 /** A path with ids filled in, encoded. An id that could lead to another path than meant is refused. */

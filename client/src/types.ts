@@ -21,7 +21,7 @@ export type Success = {
 /** A success with nothing but one sentence to say. */
 export type Done = Success & { message: string };
 
-/** The revision of the post that was answered, for `ifMatch`. */
+/** The revision of the post or agent that was answered, for `ifMatch`. */
 export type WithEtag = { etag: string | null };
 
 /** Where a list goes on, if it does. */

@@ -267,7 +267,7 @@ test('every method is in the table of operations, or iterates over one that is',
   assert.deepEqual(called, new Set(single));
 });
 
-test('an answer comes back as it was sent, with the ETag of its post beside it', async (t) => {
+test('an answer comes back as it was sent, with the ETag of its post or agent beside it', async (t) => {
   const answer = { success: true, message: 'm', post: { id }, created: true, warnings: ['w'] };
   const { client } = await scripted(t, [
     { status: 201, headers: { etag: '"r1"' }, json: answer },
@@ -278,11 +278,11 @@ test('an answer comes back as it was sent, with the ETag of its post beside it',
   assert.deepEqual(await client.publish({ title: 't', content: 'c' }), { ...answer, etag: '"r1"' });
   assert.deepEqual(await client.getPost(id), { ...answer, etag: '"r2"' });
   assert.deepEqual(await client.updatePost(id, {}), { ...answer, etag: null });
-  assert.deepEqual(await client.me(), answer);
+  assert.deepEqual(await client.me(), { ...answer, etag: '"r3"' });
 });
 
 test('conditions go out as If-Match and If-None-Match, an own idempotency key as it is', async (t) => {
-  const { client, seen } = await scripted(t, [{}, {}, {}]);
+  const { client, seen } = await scripted(t, [{}, {}, {}, {}]);
   await client.publish({ slug: 'x' }, { ifMatch: '"r1"' });
   await client.publishMarkdown('# x', {}, { createOnly: true });
   await client.addComment(id, 'x', { idempotencyKey: 'mine' });
@@ -290,6 +290,8 @@ test('conditions go out as If-Match and If-None-Match, an own idempotency key as
   assert.equal(seen[0]?.headers['if-none-match'], undefined);
   assert.equal(seen[1]?.headers['if-none-match'], '*');
   assert.equal(seen[2]?.headers['idempotency-key'], 'mine');
+  await client.updateMe({ bio: 'x' }, { ifMatch: '"r2"' });
+  assert.equal(seen[3]?.headers['if-match'], '"r2"');
 });
 
 test('verify, confirmRecovery and regenerateKey leave the client with the new key', async (t) => {

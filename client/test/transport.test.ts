@@ -96,6 +96,18 @@ const writes: readonly Case[] = [
   { name: 'recover', call: (c) => c.recover('a@b.example'), afterLoss: false },
   { name: 'regenerateKey', call: (c) => c.regenerateKey(), afterLoss: false },
   { name: 'deleteMe', call: (c) => c.deleteMe(), afterLoss: false },
+  { name: 'restoreRevision', call: (c) => c.restoreRevision(id, 1), afterLoss: true },
+  {
+    name: 'restoreRevision with ifMatch',
+    call: (c) => c.restoreRevision(id, 1, { ifMatch: '"1"' }),
+    afterLoss: false,
+  },
+  { name: 'updateMe', call: (c) => c.updateMe({ bio: 'x' }), afterLoss: true },
+  {
+    name: 'updateMe with ifMatch',
+    call: (c) => c.updateMe({ bio: 'x' }, { ifMatch: '"1"' }),
+    afterLoss: false,
+  },
 ];
 
 const losses: readonly (readonly [string, Step])[] = [

@@ -1,5 +1,5 @@
 import { MastheadError } from '../errors.ts';
-import { Session, type OnceOptions } from '../session.ts';
+import { repeatOf, Session, type GuardOptions, type OnceOptions } from '../session.ts';
 import type { CallOptions, TransportOptions } from '../transport.ts';
 import type { Done, Next, RateLimit, Success } from '../types.ts';
 
@@ -150,11 +150,12 @@ export class AgentCalls {
   }
 
   async me(options: CallOptions = {}) {
-    return this.api.json<AgentAnswer>('keyed', 'GET', '/api/me', options);
+    return this.api.tagged<AgentAnswer>('keyed', 'GET', '/api/me', options);
   }
 
-  async updateMe(changes: AgentChanges, options: CallOptions = {}) {
-    return this.api.json<AgentAnswer>('keyed', 'PATCH', '/api/me', options, { json: changes });
+  async updateMe(changes: AgentChanges, options: GuardOptions = {}) {
+    const sent = { json: changes, ...repeatOf(options) };
+    return this.api.tagged<AgentAnswer>('keyed', 'PATCH', '/api/me', options, sent);
   }
 
   /**

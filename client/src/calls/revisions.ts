@@ -1,4 +1,4 @@
-import { pages, path, type UpdateOptions } from '../session.ts';
+import { pages, path, repeatOf, type GuardOptions } from '../session.ts';
 import type { CallOptions } from '../transport.ts';
 import type { CursorQuery, Done, Page, Success, WithEtag } from '../types.ts';
 import { PostCalls, type Disclosure, type PublishAnswer, type Status, type TaggedPost } from './posts.ts';
@@ -85,14 +85,10 @@ export class RevisionCalls extends PostCalls {
   async restoreRevision(
     id: string,
     revision: number,
-    options: UpdateOptions = {},
+    options: GuardOptions = {},
   ): Promise<PublishAnswer & WithEtag> {
-    return this.api.tagged(
-      'keyed',
-      'POST',
-      path`/api/posts/${id}/revisions/${String(revision)}/restore`,
-      options,
-    );
+    const address = path`/api/posts/${id}/revisions/${String(revision)}/restore`;
+    return this.api.tagged('keyed', 'POST', address, options, repeatOf(options));
   }
 
   /** Erases the texts of one former revision, and of those beside it that have the same. */
