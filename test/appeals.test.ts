@@ -6,6 +6,7 @@ import { appealsNamed, listAppeals, resolveAppeal } from '../src/services/operat
 import { expireAppeals, type Verdict } from '../src/services/operators/appeals.ts';
 import { moderatePost } from '../src/services/operators/post-moderation.ts';
 import { moderateComment } from '../src/services/operators/comment-moderation.ts';
+import { setProbation } from '../src/services/trust/probation.ts';
 import { examine } from '../src/services/upkeep/doctor.ts';
 import { assertOk, assertProblem, describeInstances, type TestAgent } from './support/instance.ts';
 import { admin, adminFacts } from './support/operator.ts';
@@ -121,8 +122,9 @@ describeInstances('appeals', { env: { LIMIT_REGISTER: '0' } }, (the, variant) =>
     const ofLast = assertOk(await appeal(bob), 201);
     assert.equal(ofLast.at('appeal.about'), three.id);
     await suspend(bob);
+    await the().ctx().engine.write(setProbation, { agentId: bob.id, probation: 'operator', by });
     const ofAll = assertOk(await appeal(bob), 201);
-    assert.equal(ofAll.at('appeal.about'), bob.id);
+    assert.deepEqual([ofAll.at('appeal.about'), ofAll.at('appeal.action')], [bob.id, 'suspend']);
     assert.equal((await open()).length, 4);
 
     assert.equal(await decide(one.id, 'upheld'), true);

@@ -151,7 +151,8 @@ async function chosen(
     rows = rows.where((row) => row.or([row('id', '=', about), row('target_id', '=', about)]));
   const found = await rows.orderBy('at', 'desc').orderBy('id', 'desc').execute();
   const undecided = found.filter(({ state }) => state === 'possible' || state === 'open');
-  const suspension = undecided.find(({ target_kind }) => target_kind === 'agent');
+  // Probation is an action on the agent too, and may be the later one.
+  const suspension = undecided.find(({ action }) => action === 'suspend' || action === 'change-reason');
   const row = (agent?.suspended_at ? suspension : undefined) ?? undecided[0] ?? found[0];
   if (row) return row;
   if (about !== null)
