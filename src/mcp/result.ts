@@ -7,7 +7,7 @@ import { asTools } from '../rules/calls.ts';
 import { warningFields, type Warning } from '../rules/warnings.ts';
 import type { JsonSchema } from '../schemas/openapi.ts';
 import { isRecord } from '../schemas/validate.ts';
-import { othersNotice } from './others-text.ts';
+import { othersNotice, ownNotice } from './others-text.ts';
 import type { McpCall } from './tool.ts';
 
 /** What a tool answers: the JSON that the API answers to the same call, without `success` and `next`. */
@@ -85,6 +85,7 @@ export function failed(error: AppError, { usage, requestId }: McpCall): CallTool
   const { policy, quota, rate } = usage;
   const { detail, errors, hint, etag } = publicFields(error, asTools);
   const problem = {
+    notice: errors?.some(({ near }) => near) ? ownNotice : undefined,
     success: false,
     code,
     detail,
