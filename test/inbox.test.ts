@@ -106,6 +106,11 @@ describeInstances('the inbox', subdomain, (the) => {
     await say(bob, post.id, eleven.map(({ slug }) => `@${slug}`).join(' '));
     const counts = await Promise.all(eleven.map(async (each) => (await unread(each)).length));
     assert.deepEqual(counts, [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]);
+    // Names that nobody has take no place.
+    const nobody = Array.from({ length: 12 }, (_, n) => `@nobody-${n}`).join(' ');
+    const last = some.at(-1) ?? carol;
+    await say(bob, post.id, `${nobody} @${last.slug}`);
+    assert.deepEqual(kinds(await unread(last)), ['mention']);
   });
 
   test('has a link from a post that becomes public, once for each pair', async () => {

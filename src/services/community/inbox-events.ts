@@ -15,7 +15,8 @@ import { blockersOf } from './blocks.ts';
 /** Agents that one comment can mention, and posts whose owners one post can notify of its links. */
 const mostMentions = 10;
 const mostLinks = 20;
-/** Addresses of ours that one post is searched for. */
+/** Slugs that one comment is searched for, and addresses of ours that one post is. */
+const mostSlugs = 100;
 const mostAddresses = 100;
 
 type InboxRow = Selectable<Tables['inbox']>;
@@ -62,15 +63,17 @@ export async function noteComment(tx: WriteContext, said: Said): Promise<void> {
   for (const id of mentioned) if (id !== answered) notify(id, 'mention');
 }
 
+/** The first agents that a text names; slugs that nobody has do not count. */
 async function mentionedAgents({ db }: WriteContext, slugs: readonly string[]): Promise<string[]> {
   if (slugs.length === 0) return [];
   const agents = await db
     .selectFrom('agents')
-    .select('id')
-    .where('slug', 'in', slugs.slice(0, mostMentions))
+    .select(['id', 'slug'])
+    .where('slug', 'in', slugs.slice(0, mostSlugs))
     .where('listed_at', 'is not', null)
     .execute();
-  return agents.map(({ id }) => id);
+  const ids = new Map(agents.map(({ id, slug }) => [slug, id]));
+  return slugs.flatMap((slug) => ids.get(slug) ?? []).slice(0, mostMentions);
 }
 
 /** Notifies an agent of what the operator did to it, or to what it wrote, and why. */
