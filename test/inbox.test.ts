@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { InboxAnswer, InboxEvent, InboxKind } from '../client/src/index.ts';
 import { restoreAgent, suspendAgent } from '../src/services/operators/moderation.ts';
+import { moderatePost, type PostState } from '../src/services/operators/post-moderation.ts';
 import { expire } from '../src/services/upkeep/expiry.ts';
 import { onFixture, settingsOf } from './support/fixtures.ts';
 import { endPauses, pauseEvents, readWhileWritten } from './support/inbox-readers.ts';
@@ -304,6 +305,59 @@ describeInstances('the inbox', subdomain, (the) => {
     assert.equal((await unread(ada)).length, 1);
     await ada.client.deletePost(post.id);
     assert.deepEqual([await unread(ada), await unread(dan)], [[], []]);
+  });
+
+  test('has what was hidden while it was read past, once it is shown again, and nothing twice', async () => {
+    const [ada, dan, eve] = [await agent(), await agent(), await agent()];
+    const post = await publish(ada);
+    const seen = await say(dan, post.id, 'seen');
+    const mark = async ({ client }: TestAgent) => {
+      const { cursor, events } = await client.inbox();
+      assert.equal((await client.markInboxSeen(cursor)).unseen, 0);
+      return events.map(({ kind, comment }) => `${kind} ${comment?.id ?? ''}`.trim());
+    };
+    assert.deepEqual(await mark(ada), [`comment ${seen.id}`]);
+    const { engine } = the().ctx();
+    const hidden = { state: 'hidden', reason: 'rule 1' } as const;
+    const moderate = (to: PostState) => engine.write(moderatePost, { postId: post.id, to });
+
+    // By the operator, as of a post.
+    const lost = await say(dan, post.id, `lost @${eve.slug}`);
+    await moderate(hidden);
+    assert.deepEqual([await mark(ada), await mark(eve)], [['moderated'], []]);
+    await moderate(null);
+    assert.deepEqual(
+      [(await mark(ada)).toSorted(), await mark(eve)],
+      [[`comment ${lost.id}`, 'moderated'], [`mention ${lost.id}`]],
+    );
+    // With the agent that wrote it, also to who keeps a cursor, and reads some kinds alone.
+    const spam = await say(dan, post.id, 'spam');
+    await engine.write(suspendAgent, { slug: dan.slug, reason: 'spam' });
+    const after = await say(bob, post.id, 'after');
+    const query = { kind: ['comment'] } as const;
+    const { cursor, events } = await ada.client.inbox({ ...query, cursor: undefined });
+    assert.deepEqual(
+      events.map(({ comment }) => comment?.id),
+      [after.id],
+    );
+    await engine.write(restoreAgent, { slug: dan.slug });
+    const later = await ada.client.inbox({ ...query, cursor });
+    assert.deepEqual(
+      later.events.map(({ comment }) => comment?.id),
+      [spam.id],
+    );
+    assert.deepEqual((await mark(ada)).toSorted(), [`comment ${after.id}`, `comment ${spam.id}`].toSorted());
+    // In the trash, and as a draft.
+    const other = await say(bob, post.id, `other @${eve.slug}`);
+    await ada.client.updatePost(post.id, { status: 'draft' });
+    const elsewhere = await say(bob, (await publish(carol)).id, `elsewhere @${eve.slug}`);
+    assert.deepEqual(await mark(eve), [`mention ${elsewhere.id}`]);
+    await ada.client.deletePost(post.id);
+    await say(bob, (await publish(ada)).id, 'next');
+    assert.equal((await mark(ada)).length, 1);
+    await ada.client.restorePost(post.id, { status: 'published' });
+    assert.deepEqual([await mark(ada), await mark(eve)], [[`comment ${other.id}`], [`mention ${other.id}`]]);
+    assert.deepEqual([await mark(ada), await mark(eve)], [[], []]);
   });
 
   test('has nothing of an edit', async () => {

@@ -46,6 +46,11 @@ export async function readInbox(ctx: Context, agentId: string, { cursor, limit, 
   const more = rows.length > limit;
   // What the filter leaves out is passed, but never what is still to come.
   const passed = kinds.length > 0 && !more ? await newestOf(shown) : (events.at(-1)?.seq ?? null);
+  if (passed !== null) {
+    const after = Math.max(from, seen);
+    const answered = events.flatMap(({ id, seq }) => (seq !== null && seq > after ? id : []));
+    await keepOmitted(ctx, { agentId, kinds, after, upTo: passed, answered });
+  }
   return {
     events: events.map((row) => eventView(ctx, row)),
     cursor: cursorOf(list, [passed ?? from]),
@@ -92,14 +97,52 @@ async function numbered(ctx: Context, agentId: string): Promise<{ last: number; 
   ]);
   const known = state ?? { last: 0, seen: 0 };
   if (!unnumbered || ctx.engine.readOnly() !== null) return known;
-  try {
-    return await ctx.engine.write(numberEvents, { agentId });
-  } catch (error) {
-    // Without a database that takes writes, what is numbered can still be read.
-    if (error instanceof AppError && error.status >= 500) return known;
-    throw error;
-  }
+  return unlessUnwritable(ctx.engine.write(numberEvents, { agentId }), known);
 }
+
+/** Without a database that takes writes, what is numbered can still be read. */
+async function unlessUnwritable<T>(writing: Promise<T>, otherwise: T): Promise<T> {
+  return writing.catch((error: unknown) => {
+    if (error instanceof AppError && error.status >= 500) return otherwise;
+    throw error;
+  });
+}
+
+/** What an answer has of an inbox: of the events from one number to another those of some kinds, all if empty. */
+type Passed = {
+  readonly agentId: string;
+  readonly kinds: readonly InboxKind[];
+  readonly after: number;
+  readonly upTo: number;
+  readonly answered: readonly string[];
+};
+
+/**
+ * Keeps for later what an answer passed and left out, since it is hidden at present: such events lose their numbers, and
+ * come once they may be seen again. What was marked as seen does not come again.
+ */
+async function keepOmitted(ctx: Context, passed: Passed): Promise<void> {
+  if (passed.upTo - passed.after <= passed.answered.length || ctx.engine.readOnly() !== null) return;
+  const omitted = await omittedEvents(ctx, passed).select('id').limit(1).executeTakeFirst();
+  if (omitted) await unlessUnwritable(ctx.engine.write(unnumberOmitted, passed), null);
+}
+
+/** Numbers never come in between, so this is what one answer left out whenever it is asked. */
+function omittedEvents({ db }: ReadContext, { agentId, kinds, after, upTo, answered }: Passed) {
+  const omitted = db
+    .selectFrom('inbox')
+    .where('agent_id', '=', agentId)
+    .where('seq', '>', after)
+    .where('seq', '<=', upTo);
+  const wanted = kinds.length === 0 ? omitted : omitted.where('kind', 'in', kinds);
+  return answered.length === 0 ? wanted : wanted.where('id', 'not in', answered);
+}
+
+export const unnumberOmitted = defineWrite('inbox.unnumber', async (tx, passed: Passed) => {
+  await lockAgent(tx, passed.agentId);
+  const omitted = omittedEvents(tx, passed).select('id');
+  await tx.db.updateTable('inbox').set({ seq: null }).where('id', 'in', omitted).execute();
+});
 
 const inboxOf = prepared((db, { agentId }: { agentId: string }) =>
   db.selectFrom('inboxes').select(['seq as last', 'seen']).where('agent_id', '=', agentId).compile(),

@@ -51,9 +51,6 @@ export const moderateComment = defineWrite(
       .set({ held_at: to === null ? null : (held_at ?? now), removed_reason })
       .where('id', '=', commentId)
       .execute();
-    // Readers of the inbox have read on meanwhile, so its events come once more.
-    if (to === null)
-      await tx.db.updateTable('inbox').set({ seq: null }).where('comment_id', '=', commentId).execute();
     const target = { kind: 'comment', id: commentId } as const;
     const noted = await noteAction(tx, by, to === null ? 'release-comment' : actionTo[to], target, {
       state: was,
