@@ -118,6 +118,27 @@ describeInstances('reports', { env: { LIMIT_REPORT: '0' } }, (the, variant) => {
     assert.equal((await stored()).length, 1);
   });
 
+  test('keep the name and address of whoever changes them, and confirm a new address', async () => {
+    const [gus, hal] = [await the().agent('Gus'), await the().agent('Hal')];
+    const { post } = await publish(gus, 'Watches');
+    const said = async () => {
+      const found = (await open()).find(({ target }) => target.id === post.id);
+      return found?.reports.map(({ name, reason }) => [name, reason]);
+    };
+    const send = async (more: object) => assertOk(await report(post.url, more, { key: hal.key }));
+    assertOk(await report(post.url, {}, { key: hal.key }), 201);
+    const email = 'hal.reports@example.com';
+    await send({ name: 'Hal', email });
+    await send({ name: 'Hal', email });
+    await send({ reason: 'malware' });
+    assert.deepEqual(await said(), [['Hal', 'malware']]);
+    await adminFacts(the(), {}, 'report', 'decide', post.id, '--dismiss', '--reason', 'None of that.');
+    assert.deepEqual((await subjects(email)).toSorted(), [
+      'Your report was decided',
+      'Your report was received',
+    ]);
+  });
+
   test('name what is public here, and who reports where the law is meant', async () => {
     const [cleo, dan] = [await the().agent('Cleo'), await the().agent('Dan')];
     const { post } = await publish(cleo, 'Stolen');

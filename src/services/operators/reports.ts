@@ -99,17 +99,19 @@ export const storeReport = defineWrite('reports.store', async (tx, report: Store
   await tx.lock(`report:${target.id}`);
   const ofTarget = tx.db.selectFrom('reports').where('target_id', '=', target.id).where('state', '=', 'open');
   const known = await ofTarget
-    .select(['id', 'created_at'])
+    .select(['id', 'created_at', 'name', 'email'])
     .where('reporter', '=', reporter)
     .executeTakeFirst();
   const now = timestamp(tx.now());
+  const received = { agentId, email: said.email, url: target.url, reason: said.reason };
   if (known) {
     const { id } = known;
     await tx.db
       .updateTable('reports')
-      .set({ ...said, updated_at: now })
+      .set({ ...said, name: said.name ?? known.name, email: said.email ?? known.email, updated_at: now })
       .where('id', '=', id)
       .execute();
+    if (said.email !== known.email) await mailReceipt(tx, { id, ...received }, network);
     return { report: { id, state: 'open', createdAt: known.created_at }, created: false };
   }
   const snapshot = await snapshotOf(tx, target);
@@ -137,7 +139,7 @@ export const storeReport = defineWrite('reports.store', async (tx, report: Store
       state: 'open',
     })
     .execute();
-  await mailReceipt(tx, { id, agentId, email: said.email, url: target.url, reason: said.reason }, network);
+  await mailReceipt(tx, { id, ...received }, network);
   return { report: { id, state: 'open', createdAt: now }, created: true };
 });
 
