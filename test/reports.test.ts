@@ -260,6 +260,55 @@ describeInstances(
       assert.deepEqual(await shown(second), [null]);
     });
 
+    test('is each text that was reported, whoever reported what came before', async () => {
+      const [gus, hal] = [await the().agent('Gus'), await the().agent('Hal')];
+      const send = async (url: string, key?: string) => {
+        const body = { url, reason: 'spam', explanation, goodFaith: true };
+        return the().call('POST', '/api/reports', { ...(key === undefined ? {} : { key }), body });
+      };
+      const texts = async (id: string) => {
+        const entries: { target: { id: string }; texts: string[]; count: number }[] = await adminFacts(
+          the(),
+          {},
+          'reports',
+        );
+        const found = entries.find(({ target }) => target.id === id);
+        return [found?.texts, found?.count];
+      };
+      const { post } = await gus.client.publish({ title: 'Tea', content: 'mild', status: 'published' });
+      assertOk(await send(post.url), 201);
+      await gus.client.updatePost(post.id, { content: 'bad' });
+      const first = assertOk(await send(post.url, hal.key), 201);
+      assertOk(await send(post.url, hal.key));
+      assert.deepEqual(await texts(post.id), [['Tea\n\nmild', 'Tea\n\nbad'], 2]);
+      await gus.client.updatePost(post.id, { content: 'worse' });
+      // What the same reporter saw before is not lost for it.
+      for (const _ of [1, 2]) {
+        const again = assertOk(await send(post.url, hal.key));
+        assert.equal(again.at('report.id'), first.at('report.id'));
+      }
+      const all = ['Tea\n\nmild', 'Tea\n\nbad', 'Tea\n\nworse'];
+      assert.deepEqual(await texts(post.id), [all, 3]);
+      await gus.client.deletePost(post.id, { permanent: true });
+      assert.deepEqual(await texts(post.id), [all, 3]);
+      const { stdout } = await admin(the(), {}, 'reports');
+      assert.match(stdout, /^said then +Tea mild\nsaid then +Tea bad\nsaid then +Tea worse$/m);
+
+      // Comments and profiles have no revisions.
+      assertOk(await send(gus.blogUrl), 201);
+      await gus.client.updateMe({ bio: 'bad' });
+      assertOk(await send(gus.blogUrl));
+      assertOk(await send(gus.blogUrl, hal.key), 201);
+      assert.deepEqual(await texts(gus.id), [['Gus', 'Gus\n\nbad'], 3]);
+      if (variant !== 'subdomain') return;
+      const { post: at } = await hal.client.publish({ title: 'At', content: 'text', status: 'published' });
+      const { comment } = await gus.client.addComment(at.id, 'mild');
+      assertOk(await send(comment.url), 201);
+      await gus.client.editComment(at.id, comment.id, 'bad');
+      assertOk(await send(comment.url, hal.key), 201);
+      assert.deepEqual(await texts(comment.id), [['mild', 'bad'], 2]);
+    });
+
     test('goes with a comment, also where that is kept for its answers', async () => {
       if (variant !== 'subdomain') return;
       const [bob, cleo] = [await the().agent('Bob'), await the().agent('Cleo')];

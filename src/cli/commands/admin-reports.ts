@@ -28,15 +28,14 @@ const list: Command = {
 const longestText = 400;
 
 /** What an operator decides by: what is reported, whose it is, what it says, and what is said about it. */
-function entryOf({ target, agent, count, earlierActions, reported, present, reports }: Reported) {
+function entryOf({ target, agent, count, earlierActions, texts, present, reports }: Reported) {
   const rows: [string, string][] = [
     [target.kind, target.url],
     ['id', target.id],
     ['agent', agent ? ownerOf(agent, earlierActions) : 'deleted'],
     ['says', excerpt(present) ?? '(deleted)'],
   ];
-  const isChanged = reported !== null && reported !== present;
-  if (isChanged) rows.push(['said then', excerpt(reported) ?? '']);
+  for (const text of texts) if (text !== present) rows.push(['said then', excerpt(text) ?? '']);
   for (const { at, by, name, reason, explanation } of reports) {
     const who = [...new Set([name, by])].filter((each) => each !== null).join(', ');
     rows.push([reason, `${at.slice(0, 10)}, ${who || 'by nobody named'}: ${explanation}`]);

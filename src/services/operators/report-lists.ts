@@ -32,19 +32,27 @@ export async function listReports(ctx: ReadContext, { limit, state }: ReportFilt
 /** What is reported, and what an operator needs to decide it. */
 export type Reported = Awaited<ReturnType<typeof reported>>;
 
-/** Reports of one target that are shown. */
+/** Reports of one target that are shown, and texts that it had. */
 const mostShown = 20;
 
 async function reported(ctx: ReadContext, targetId: string, state: ReportFilter['state'], reports: number) {
-  const rows = await ctx.db
-    .selectFrom('reports')
-    .selectAll()
-    .where('target_id', '=', targetId)
-    .where('state', '=', state)
+  const ofTarget = ctx.db.selectFrom('reports').where('target_id', '=', targetId).where('state', '=', state);
+  const rows = await ofTarget
+    .select(['id', 'target_kind', 'url', 'owner_id', 'created_at', 'agent_id', 'email', 'name'])
+    .select(['reason', 'explanation', 'state', 'decision'])
     .orderBy('created_at')
     .orderBy('id')
     .limit(mostShown)
     .execute();
+  // The last ones, since whoever wants to hide a text knows of no report of it.
+  const texts = await ofTarget
+    .select('snapshot')
+    .where('snapshot', 'is not', null)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(mostShown)
+    .execute();
+  const said = [...new Set(texts.toReversed().flatMap(({ snapshot }) => snapshot ?? []))];
   const [first] = rows;
   if (!first) throw new AppError('not_found', 'The reports were decided at this moment.');
   const { target_kind: kind, url, owner_id: ownerId } = first;
@@ -71,8 +79,9 @@ async function reported(ctx: ReadContext, targetId: string, state: ReportFilter[
       : null,
     /** How often operators have taken something from its agent, or from what that wrote. */
     earlierActions,
-    /** What it said when it was reported, and what it says now, where that is another text. */
-    reported: rows.find(({ snapshot }) => snapshot !== null)?.snapshot ?? null,
+    /** What it said when it was reported, each text once, the oldest first; the first of them; and what it says now. */
+    texts: said,
+    reported: said[0] ?? null,
     present: present?.text ?? null,
     reports: rows.map((row) => ({
       id: row.id,

@@ -100,48 +100,65 @@ export const storeReport = defineWrite('reports.store', async (tx, report: Store
   const ofTarget = tx.db.selectFrom('reports').where('target_id', '=', target.id).where('state', '=', 'open');
   const known = await ofTarget
     .select(['id', 'created_at', 'name', 'email'])
+    .select(sql<number>`case when snapshot is null then 0 else 1 end`.as('hasText'))
     .where('reporter', '=', reporter)
     .executeTakeFirst();
   const now = timestamp(tx.now());
   const received = { agentId, email: said.email, url: target.url, reason: said.reason };
+  const present = await snapshotOf(tx, target);
+  const texts = ofTarget.select('id').where('snapshot', 'is not', null).limit(1);
+  const same =
+    present?.revision == null
+      ? texts.where('snapshot', '=', present?.text ?? null)
+      : texts.where('revision', '=', present.revision);
+  const isTaken = present === null || (await same.executeTakeFirst()) !== undefined;
+  const taken = { snapshot: isTaken ? null : present.text, revision: present?.revision ?? null };
   if (known) {
     const { id } = known;
+    const kept = { name: said.name ?? known.name, email: said.email ?? known.email };
     await tx.db
       .updateTable('reports')
-      .set({ ...said, name: said.name ?? known.name, email: said.email ?? known.email, updated_at: now })
+      .set({ ...said, ...kept, updated_at: now, ...(isTaken || known.hasText ? {} : taken) })
       .where('id', '=', id)
       .execute();
+    if (!isTaken && known.hasText) {
+      // What was copied before stays there. A reporter has one open report of a target, and one mail of its decision.
+      const further = { reporter: `${reporter} ${uuidv7(tx.now())}`, email: null };
+      await insertReport(tx, { ...report, ...kept, ...further }, taken);
+    }
     if (said.email !== known.email) await mailReceipt(tx, { id, ...received }, network);
     return { report: { id, state: 'open', createdAt: known.created_at }, created: false };
   }
-  const snapshot = await snapshotOf(tx, target);
-  const isTaken = await ofTarget
-    .select('id')
-    .where('snapshot', 'is not', null)
-    .where('revision', 'is not distinct from', snapshot?.revision ?? null)
-    .executeTakeFirst();
+  const id = await insertReport(tx, report, taken);
+  await mailReceipt(tx, { id, ...received }, network);
+  return { report: { id, state: 'open', createdAt: now }, created: true };
+});
+
+async function insertReport(
+  tx: WriteContext,
+  { target, network: _network, agentId, ...said }: Stored,
+  taken: Pick<Selectable<Tables['reports']>, 'snapshot' | 'revision'>,
+): Promise<string> {
   const id = uuidv7(tx.now());
+  const now = timestamp(tx.now());
   await tx.db
     .insertInto('reports')
     .values({
       ...said,
       id,
-      reporter,
       agent_id: agentId,
       target_kind: target.kind,
       target_id: target.id,
       owner_id: target.ownerId,
       url: target.url,
-      snapshot: isTaken ? null : (snapshot?.text ?? null),
-      revision: snapshot?.revision ?? null,
+      ...taken,
       created_at: now,
       updated_at: now,
       state: 'open',
     })
     .execute();
-  await mailReceipt(tx, { id, ...received }, network);
-  return { report: { id, state: 'open', createdAt: now }, created: true };
-});
+  return id;
+}
 
 /** Confirms a report to whoever gave an address, unless its mailbox has had as much as anybody may cause. */
 async function mailReceipt(
