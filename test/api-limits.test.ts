@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, test } from 'node:test';
+import { Unconfirmed } from '../src/db/database.ts';
 import { createRateLimiter } from '../src/services/limits/rate-limiter.ts';
 import { countOnly, readWindow } from '../src/services/limits/rate-window.ts';
 import { heartbeat, sweep } from '../src/services/upkeep/maintenance.ts';
@@ -107,6 +108,20 @@ describeInstances('the published limits', { env: { LIMIT_REGISTER: '' } }, (the,
     now += 1;
     assert.equal(await count(), 999_999);
     await limiter.close();
+  });
+
+  test('count no call twice where the database may have stored it and did not say so', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const ctx = the().ctx();
+    const write: typeof ctx.engine.write = async (...call) => {
+      await ctx.engine.write(...call);
+      throw new Unconfirmed();
+    };
+    const limiter = createRateLimiter({ ...ctx, engine: { ...ctx.engine, write } }, () => 1);
+    // Each is stored at once: one is a hundredth of the limit.
+    for (let n = 0; n < 3; n++) await limiter.count('anonymous', 'unconfirmed', 100);
+    await limiter.close();
+    assert.equal((await readWindow(ctx, 'anonymous', 'unconfirmed')).used, 3);
   });
 
   test('have those too that come while others are written', async (t) => {

@@ -106,6 +106,16 @@ export type FindNewest = (
   signal: AbortSignal,
 ) => Promise<FoundNewest>;
 
+/** The transaction may be stored, or not, or not on every standby it must be: repeating the call finds out. */
+export class Unconfirmed extends AppError {
+  constructor() {
+    super('unavailable', 'The database did not confirm that the change is stored safely: it may be or not.', {
+      retryAfter: 2,
+      hint: 'Publishing, votes and calls with an Idempotency-Key can be repeated and are not done twice; before others, look whether they were done.',
+    });
+  }
+}
+
 /** How long a search may take, ms: of processor time where that is known. */
 export const searchTime = 500;
 

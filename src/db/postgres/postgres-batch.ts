@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import { AppError } from '../../errors.ts';
+import { Unconfirmed } from '../database.ts';
 import { commits } from '../../platform/measured.ts';
 import { createLastChanges } from '../last-changes.ts';
 import { perform, type CountCall, type Outcome, type Request, type Savepoint, type Write } from '../write.ts';
@@ -56,16 +57,6 @@ export class Crowded extends Error {
   constructor(lock: string) {
     super(`too many wait for the lock ${lock}`);
     this.lock = lock;
-  }
-}
-
-/** The transaction may be stored, or not, or not on every standby it must be: repeating the call finds out. */
-class Unconfirmed extends AppError {
-  constructor() {
-    super('unavailable', 'The database did not confirm that the change is stored safely: it may be or not.', {
-      retryAfter: 2,
-      hint: 'Publishing, votes and calls with an Idempotency-Key can be repeated and are not done twice; before others, look whether they were done.',
-    });
   }
 }
 

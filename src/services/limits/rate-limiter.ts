@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts';
+import { Unconfirmed } from '../../db/database.ts';
 import type { Rate } from '../../db/write.ts';
 import { AppError } from '../../errors.ts';
 import { afterCall, rateStatus, rateWindow, readWindow, settleCalls, type Window } from './rate-window.ts';
@@ -164,6 +165,9 @@ async function settleBatch(ctx: Context, counted: readonly Subject[]): Promise<v
       Object.assign(entry, { pending, pendingSince: now, window: windows[i], readAt: now });
     }
   } catch (error) {
+    // They may be stored: counted once more, they would refuse calls within the limit.
+    if (error instanceof Unconfirmed)
+      for (const [i, entry] of counted.entries()) entry.pending -= batch[i]?.units ?? 0;
     ctx.log.debug({ err: error }, 'calls stay uncounted in the database until it can be written');
   }
 }
