@@ -124,12 +124,13 @@ function exportRunning(): AppError {
   });
 }
 
-/** The export is still running. */
+/** The export is still running, if its end was not stored before this. */
 export const renewExport = defineWrite('exports.renew', async (tx, { id }: Pick<Export, 'id'>) => {
   await tx.db
     .updateTable('exports')
     .set({ lease_until: tx.now() + leaseFor })
     .where('id', '=', id)
+    .where('lease_until', '>', 0)
     .execute();
 });
 
