@@ -511,6 +511,32 @@ test('a change that becomes visible after one with a higher number is seen all t
   }
 });
 
+test('after a time without a look, in which changes may have been deleted, nothing made before is used', async () => {
+  const site = await startInstance();
+  const ctx = site.ctx();
+  let now = ctx.now();
+  let caughtUp = 0;
+  const engine = { ...ctx.engine, version: () => Math.random(), catchUp: () => void caughtUp++ };
+  const cache = createPageCache(1e6);
+  const changes = followChanges({ ...ctx, now: () => now, engine }, cache);
+  try {
+    await changes.look();
+    for (const [minutes, isMade] of [
+      [4, false],
+      [20, true],
+    ] as const) {
+      const before = caughtUp;
+      cache.put('page', page('x', ['post:a']), cache.generation());
+      now += minutes * 60_000;
+      await changes.look();
+      assert.deepEqual([caughtUp - before, cache.get('page') === undefined], [isMade ? 1 : 0, isMade]);
+    }
+  } finally {
+    await changes.stop();
+    await site.close();
+  }
+});
+
 test('no query, preference or spelling of the host changes the page that others are sent', async () => {
   await withPost(async (site, url) => {
     const { host, pathname } = new URL(url);

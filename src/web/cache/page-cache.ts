@@ -175,7 +175,8 @@ export function followChanges(ctx: Context, cache: PageCache) {
       lookedAt = ctx.now();
       return;
     }
-    if (ctx.now() - lookedAt > forgottenAfter) cache.clear();
+    const mayLack = ctx.now() - lookedAt > forgottenAfter;
+    if (mayLack) cache.clear();
     let isCurrent = true;
     const { after, changes } = await readOn(ctx).catch((error: unknown) => {
       if (!(error instanceof AppError)) throw error;
@@ -184,10 +185,10 @@ export function followChanges(ctx: Context, cache: PageCache) {
       return readOn(publicly(ctx));
     });
     if (isCurrent) ctx.engine.followed(begun);
-    if (changes.length > 0) {
+    if (mayLack || changes.length > 0) {
       // First, so that a page is not made again from a replica that lacks the change it was dropped for.
       ctx.engine.catchUp();
-      cache.drop(changes.map((change) => change.tag));
+      cache.drop(mayLack ? [everything] : changes.map((change) => change.tag));
     }
     for (const { seq } of changes) note(seq);
     last ??= after;
