@@ -496,6 +496,9 @@ test('a change that becomes visible after one with a higher number is seen all t
       [11, 'post:c'],
       [1, 'post:e'],
       [13, 'post:d'],
+      // As after a sweep of all before it: the numbers go on.
+      [5_000, 'post:f'],
+      [4_999, 'post:g'],
     ] as const) {
       await changes.look();
       cache.put('page', page('x', [tag]), cache.generation());
@@ -504,6 +507,29 @@ test('a change that becomes visible after one with a higher number is seen all t
       await changes.look();
       assert.equal(cache.get('page'), undefined, tag);
     }
+  } finally {
+    await changes.stop();
+    elsewhere.close();
+    await site.close();
+  }
+});
+
+test('a change is seen that commits after the first that a start finds, with a number below', async () => {
+  const site = await startInstance();
+  const { database } = site.ctx().config;
+  assert.ok(database.engine === 'sqlite');
+  const elsewhere = openSqlite(database.file);
+  const commit = (seq: number) =>
+    elsewhere.prepare('insert into changes (seq, tag, at) values (?, ?, 0)').run(seq, `post:${seq}`);
+  commit(50);
+  const cache = createPageCache(1e6);
+  const changes = followChanges(site.ctx(), cache);
+  try {
+    await changes.look();
+    cache.put('page', page('x', ['post:49']), cache.generation());
+    commit(49);
+    await changes.look();
+    assert.equal(cache.get('page'), undefined);
   } finally {
     await changes.stop();
     elsewhere.close();

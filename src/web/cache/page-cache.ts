@@ -190,8 +190,8 @@ export function followChanges(ctx: Context, cache: PageCache) {
       ctx.engine.catchUp();
       cache.drop(mayLack ? [everything] : changes.map((change) => change.tag));
     }
-    for (const { seq } of changes) note(seq);
     last ??= after;
+    for (const { seq } of changes) last = note(seq, last);
     for (const [seq, since] of missing) if (ctx.now() - since > commitsWithin) missing.delete(seq);
     version = before;
     lookedAt = ctx.now();
@@ -210,12 +210,14 @@ export function followChanges(ctx: Context, cache: PageCache) {
     return { after, changes: await readChanges(source, { after, missed: [...missing.keys()] }) };
   }
 
-  function note(seq: number): void {
+  /** Returns the highest number so far. */
+  function note(seq: number, before: number): number {
     missing.delete(seq);
-    if (last !== null && seq <= last) return;
-    if (last !== null && seq - last > largestGap) cache.clear();
-    else if (last !== null) for (let gap = last + 1; gap < seq; gap++) missing.set(gap, ctx.now());
-    last = seq;
+    if (seq <= before) return before;
+    if (seq - before > largestGap) cache.clear();
+    // Of a large gap too: what commits at this moment has numbers near to the first that is seen.
+    for (let gap = Math.max(before + 1, seq - largestGap); gap < seq; gap++) missing.set(gap, ctx.now());
+    return seq;
   }
 
   /** Looks for changes now; resolves when the cache reflects all that were committed before the call. */
