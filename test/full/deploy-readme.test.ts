@@ -113,6 +113,17 @@ describe('deploy/README.md', () => {
     },
   );
 
+  test('tries the backup of a container on the volume of its data, not in memory', () => {
+    const [, command = ''] = /exec -T masthead sh -c '([^'\n]*verify-backup[^'\n]*)'/.exec(readme) ?? [];
+    const data = join(folder, 'data');
+    const program = join(folder, 'masthead');
+    writeFileSync(program, '#!/bin/sh\necho "$1 in $TMPDIR"\n', { mode: 0o755 });
+    const env = { PATH: `${folder}:${process.env['PATH']}`, DATA_DIR: data, TMPDIR: '/tmp' };
+    const said = execFileSync('sh', ['-c', command], { env, encoding: 'utf8' });
+    assert.match(said, new RegExp(`^verify-backup in ${data}/`, 'm'));
+    assert.deepEqual(readdirSync(data), ['backups']);
+  });
+
   test('has units without a mistake', { skip: withoutSystemd }, () => {
     const units = join(root, 'deploy/systemd');
     for (const name of readdirSync(units)) {
