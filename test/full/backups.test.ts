@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -140,6 +140,39 @@ test('doctor knows what the check of a folder of backups found, until one finds 
   await made(folder, env);
   assert.equal((await masthead(['verify-backup', folder], env)).code, 0);
   assert.equal((await found())?.state, 'ok');
+});
+
+test('the documented script of a PostgreSQL dump fails with any part of it, and leaves whole dumps only', () => {
+  const guide = readFileSync(new URL('../../docs/backups.md', import.meta.url), 'utf8');
+  const section = guide.split(/^## /m).find((each) => each.startsWith('PostgreSQL: a dump each night')) ?? '';
+  const blocks = [...section.matchAll(/```sh\n([^]*?)```/g)].map(([, block]) => block);
+  const [folder, programs] = [fresh(), fresh()];
+  const calls = join(programs, 'calls');
+  /** The exit code where one of the programs fails. */
+  const run = (fails: string) => {
+    writeFileSync(calls, '');
+    for (const name of ['pg_dump', 'createdb', 'dropdb', 'pg_restore', 'masthead']) {
+      const dump = 'for each; do case $each in --file=*) echo dump > "${each#--file=}";; esac; done';
+      const body = `echo ${name} >> '${calls}'; ${dump}; exit ${name === fails ? 3 : 0}`;
+      writeFileSync(join(programs, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+    }
+    const script = blocks.join('').replaceAll('/var/backups/masthead', folder);
+    const env = { PATH: `${programs}:${process.env['PATH']}` };
+    const { status } = spawnSync('sh', ['-c', script], { env });
+    return { status, last: readFileSync(calls, 'utf8').trim().split('\n').at(-1) };
+  };
+  for (let day = 1; day <= 7; day++)
+    writeFileSync(join(folder, `masthead-2020010${day}T031500Z.dump`), 'dump');
+  writeFileSync(join(folder, 'masthead-20200108T031500Z.dump.partial'), 'cut off');
+  assert.deepEqual(run('pg_dump'), { status: 3, last: 'pg_dump' });
+  const dumps = () => readdirSync(folder).filter((name) => name.endsWith('.dump'));
+  assert.equal(dumps().length, 7);
+  for (const part of ['pg_restore', 'masthead'])
+    assert.deepEqual(run(part), { status: 3, last: 'dropdb' }, part);
+  assert.deepEqual(run(''), { status: 0, last: 'dropdb' });
+  assert.deepEqual(readdirSync(folder), dumps());
+  assert.equal(dumps().length, 7);
+  assert.ok(!dumps().includes('masthead-20200101T031500Z.dump'));
 });
 
 describe('a backup is verified', () => {
