@@ -105,7 +105,7 @@ describe('the files of pictures', () => {
     const missing = await looked(copy((path) => rmSync(pathOf(path, second()))));
     assert.equal(missing.state, 'wrong');
     assert.ok(missing.detail.startsWith('1 of 3 lack their file: picture '));
-    assert.match(missing.mend ?? '', /^cp --archive \/backup\/media\/\. /);
+    assert.match(missing.mend ?? '', /^cp --archive \/backup\/media\/COPY\/\. /);
     const more = await looked(
       copy((path) => {
         cpSync(pathOf(path, first()), pathOf(path, unknown), { recursive: true });

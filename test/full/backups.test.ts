@@ -175,6 +175,27 @@ test('the documented script of a PostgreSQL dump fails with any part of it, and 
   assert.ok(!dumps().includes('masthead-20200101T031500Z.dump'));
 });
 
+test('the documented copies of pictures build on the newest, and are as many as the backups', () => {
+  const guide = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const [line = ''] = guide.split('\n').filter((each) => each.includes('rsync '));
+  const [folder, programs] = [fresh(), fresh()];
+  const rsync = '#!/bin/sh\necho "$*"; for to; do :; done; mkdir -p "$to"\n';
+  writeFileSync(join(programs, 'rsync'), rsync, { mode: 0o755 });
+  const env = { PATH: `${programs}:${process.env['PATH']}` };
+  const run = () => spawnSync('sh', ['-c', line.replace('/backup/media', folder)], { env, encoding: 'utf8' });
+  assert.match(run().stdout, / --delete --exclude=\/tmp\/ /);
+  const first = readdirSync(folder);
+  for (let day = 1; day <= 9; day++) mkdirSync(join(folder, `2020-01-0${day}`));
+  for (const name of first) rmSync(join(folder, name), { recursive: true });
+  assert.ok(run().stdout.includes(` --link-dest=${folder}/2020-01-09 `));
+  const kept = [4, 5, 6, 7, 8, 9].map((day) => `2020-01-0${day}`);
+  assert.deepEqual(readdirSync(folder).toSorted().slice(0, -1), kept);
+  writeFileSync(join(programs, 'rsync'), '#!/bin/sh\nexit 23\n');
+  mkdirSync(join(folder, '2020-01-01'));
+  assert.equal(run().status, 23);
+  assert.equal(readdirSync(folder).length, 8);
+});
+
 describe('a backup is verified', () => {
   let source: Instance;
   let folder = '';

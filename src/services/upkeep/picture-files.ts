@@ -114,7 +114,7 @@ export async function examinePictures(ctx: ReadContext): Promise<Finding> {
       // A file never changes, so that one which was cut off is replaced too.
       mend: faults.some((fault) => fault.endsWith(unreadable) || fault.includes('EACCES'))
         ? `chmod --recursive u+rwX '${folder}'`
-        : `cp --archive /backup/media/. '${folder}/'`,
+        : `cp --archive /backup/media/COPY/. '${folder}/'`,
     };
   if (dir === '') return { what, state: 'ok', detail: 'none is stored, and MEDIA_DIR is not set here' };
   const room = await statfs(dir).catch(() => null);
