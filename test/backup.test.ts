@@ -367,6 +367,19 @@ describe('doctor', () => {
   });
 });
 
+test('a search process ends with its parent, and by no signal that is for all', async () => {
+  const file = join(scratchFolder('search'), 'empty.db');
+  openSqlite(file).close();
+  const child = fork(fileURLToPath(new URL('../src/db/sqlite/search-process.ts', import.meta.url)), [file]);
+  await once(child, 'message');
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) child.kill(signal);
+  child.send([]);
+  const [found] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+  assert.deepEqual(found, { matches: [], by: 0 });
+  child.disconnect();
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+});
+
 test('the background check tells damage from what kept it from reading', async () => {
   const folder = scratchFolder('check');
   const checked = async (file: string) => {

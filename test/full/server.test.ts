@@ -309,6 +309,20 @@ describe('a running server', () => {
 });
 
 describe('SIGTERM', () => {
+  test('to all processes of the service stops it without an error, as to its first', async () => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const server = await spawnServer({ env: { DATA_DIR: freshDir() }, script });
+      const found = await request(server.baseUrl, {
+        path: '/api/search?q=word',
+        host: `localhost:${server.port}`,
+      });
+      assert.equal(found.status, 200, found.text);
+      process.kill(-server.pid, signal);
+      assert.equal(await server.exited, 0);
+      assert.doesNotMatch(server.output(), /"level":"error"/);
+    }
+  });
+
   test('under load leaves no answer cut and no stored post unanswered', async () => {
     const dataDir = freshDir();
     const env = { DATA_DIR: dataDir, LIMIT_PUBLISH: '0' };

@@ -8,6 +8,8 @@ import type { Search, SearchResult } from './sqlite-search.ts';
 const database = new DatabaseSync(process.argv[2] ?? '', { readOnly: true, timeout: 500 });
 database.exec('pragma temp_store = memory; pragma cache_size = -4000');
 
+// Signals to the whole group, as of Ctrl-C, are for the parent, which ends this one.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 process.on('message', (search: Search) => process.send?.(run(search)));
 process.on('disconnect', () => process.exit());
 process.send?.('ready');
