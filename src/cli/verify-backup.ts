@@ -7,7 +7,7 @@ import type { Log } from '../platform/log.ts';
 import type { OpenContext } from '../process/open-context.ts';
 import { StartError, errorMessage } from '../rules/failure.ts';
 
-type Options = { readonly log: Log; readonly status: (text: string) => void };
+type Options = { readonly log: Log; readonly now: number; readonly status: (text: string) => void };
 
 /** What was found in a backup; `faults` are sentences, none where it is whole. */
 export type Verified = {
@@ -26,7 +26,7 @@ export type Verified = {
 export async function verifyFile(config: Config, path: string, options: Options): Promise<Verified> {
   const { restoreSqlite } = await import('../db/sqlite/sqlite-copy.ts');
   const { sha256Of } = await import('../platform/checksum.ts');
-  const backup = await fileAt(config, path);
+  const backup = await fileAt(config, path, options.now);
   const scratch = mkdtempSync(join(tmpdir(), 'masthead-verify-'));
   const release = removedWithUs(scratch);
   try {
@@ -76,14 +76,14 @@ export async function verifyPostgres(config: Config, address: string, options: O
 /** There is nothing to examine, which says nothing of any backup. */
 export class NoBackup extends StartError {}
 
-async function fileAt({ database }: Config, path: string): Promise<string> {
+async function fileAt({ database }: Config, path: string, now: number): Promise<string> {
   const { instanceIn, listBackups } = await import('../db/sqlite/sqlite-backups.ts');
   try {
     if (!statSync(path).isDirectory()) return path;
     // Several instances may keep theirs in one folder. One that cannot be read may be this one's.
     const own = 'file' in database ? instanceIn(database.file) : null;
     const isOthers = (id: string | null) => own !== null && id !== null && id !== own;
-    const newest = listBackups(path, Date.now()).find((backup) => !isOthers(instanceIn(backup)));
+    const newest = listBackups(path, now).find((backup) => !isOthers(instanceIn(backup)));
     if (newest !== undefined) return newest;
     const others = readdirSync(path).length;
     throw new NoBackup(

@@ -76,7 +76,7 @@ export const verifyBackup: Command = {
     const config = loadConfig(call.env);
     // How the scratch database is set up, such as without fsync, is of no matter.
     const log = createLog('error', (line) => call.err(line.trimEnd()));
-    const options = { log, status: call.status ?? (() => undefined) };
+    const options = { log, now: Date.now(), status: call.status ?? (() => undefined) };
     const isAddress = /^postgres(?:ql)?:\/\//i.test(given);
     const verified = isAddress
       ? await verifyPostgres(config, given, options)
