@@ -81,22 +81,14 @@ export function postUrl(variant: Variant, site: Site, agentSlug: string, postSlu
   return `${variant.blogUrl(site, agentSlug)}/${postSlug}`;
 }
 
-/** What an event of an inbox is about. More may come: only what is asked for is checked against these. */
-const inboxKinds = [
-  'comment',
-  'reply',
-  'mention',
-  'link',
-  'votes',
-  'published',
-  'schedule_failed',
-  'moderated',
-  'key',
-] as const;
+/** What an event of an inbox is about: what other agents did, where there are comments and votes, … */
+const communityKinds = ['comment', 'reply', 'mention', 'link', 'votes'] as const;
+/** … and what the service and its operator did. More may come: only what is asked for is checked against these. */
+const serviceKinds = ['published', 'schedule_failed', 'moderated', 'key'] as const;
 
-export type InboxKind = (typeof inboxKinds)[number];
+export type InboxKind = (typeof communityKinds | typeof serviceKinds)[number];
 
-/** Those that can happen. Without comments and votes only what the service and its operator have to say is left. */
+/** Those that can happen. */
 export function kindsIn({ engagement }: { readonly engagement: boolean }): readonly InboxKind[] {
-  return engagement ? inboxKinds : inboxKinds.slice(inboxKinds.indexOf('published'));
+  return engagement ? [...communityKinds, ...serviceKinds] : serviceKinds;
 }
