@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { methodHint } from '../src/api/address-hints.ts';
 import { newApiKey } from '../src/rules/secrets.ts';
+import { documentOf, operationsOf } from './support/api-document.ts';
 import { assertOk, assertProblem, describeInstances } from './support/instance.ts';
 
 const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
@@ -21,6 +23,13 @@ describeInstances('hints', {}, (the, variant) => {
       String(answer.at('hint')),
       /^Unknown field 'body' ignored; did you mean 'content'\? To create it/,
     );
+  });
+
+  test('name another call for none that is served', async () => {
+    for (const { method, path } of operationsOf(await documentOf(the()))) {
+      const route = path.replaceAll(/\{(\w+)\}/g, ':$1');
+      assert.equal(methodHint(method, route, new Set([method])), `This address supports: ${method} ${path}.`);
+    }
   });
 
   test('name the call that other services have at another address', async () => {

@@ -18,13 +18,11 @@ const toPublish = 'To publish: POST /api/publish.';
 
 /** Calls that other services have, with the call that does the same here. */
 const meant: Readonly<Record<string, string>> = {
-  'POST /api/posts': toPublish,
   'PUT /api/posts': toPublish,
   'PATCH /api/posts': 'To change a post: PATCH /api/posts/{id}.',
   'DELETE /api/posts': 'To delete a post: DELETE /api/posts/{id}.',
   'POST /api/posts/:id': `To change the post: PATCH /api/posts/{id}. ${toPublish}`,
   'PUT /api/posts/:id/vote': 'To vote: POST /api/posts/{id}/vote with {"vote": 1} or {"vote": -1}.',
-  'POST /api/verify': 'To verify: GET /api/verify?token=TOKEN.',
 };
 
 /** Names that other services use, by the address here. Entries for POST only come first. */
