@@ -1,63 +1,122 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import type { Static } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { errorCodes as clientCodes } from '../client/src/errors.ts';
 import { createClient, type MastheadClient } from '../client/src/index.ts';
 import type * as client from '../client/src/index.ts';
 import { errorCodes } from '../src/errors.ts';
 import type { BlogOrder, PostOrder } from '../src/rules/orders.ts';
+import type { PostFieldName } from '../src/rules/post-fields.ts';
+import type { ReportReason } from '../src/rules/report-reasons.ts';
 import type * as agents from '../src/schemas/agents.ts';
-import type { doneAnswer } from '../src/schemas/answer-parts.ts';
+import type * as answerParts from '../src/schemas/answer-parts.ts';
 import type * as engagement from '../src/schemas/engagement.ts';
+import type * as inbox from '../src/schemas/inbox.ts';
 import type * as lists from '../src/schemas/lists.ts';
 import type * as media from '../src/schemas/media.ts';
 import type * as posts from '../src/schemas/posts.ts';
+import type * as reports from '../src/schemas/reports.ts';
 import type * as revisions from '../src/schemas/revisions.ts';
-import type * as trash from '../src/schemas/revisions.ts';
 import type * as service from '../src/schemas/service.ts';
+import { kindsIn, variants, type InboxKind } from '../src/variant.ts';
+import { inboxAnswer } from '../src/schemas/inbox.ts';
 import { postProperties } from '../src/schemas/posts.ts';
 import { bodySchemaOf, documentOf, operationAt, operationsOf, parametersOf } from './support/api-document.ts';
 import { describeInstances } from './support/instance.ts';
 import { wholePost as fieldsOfPost } from './support/whole-post.ts';
 
-// The compiler holds the client's types against the schemas of the answers and the orders of lists.
-same<client.RegisterAnswer, Static<typeof agents.registerAnswer>>();
-same<client.VerifyAnswer, Static<typeof agents.verifyAnswer>>();
-same<client.KeyAnswer, Static<typeof agents.keyAnswer>>();
-same<client.Done, Static<typeof doneAnswer>>();
-same<client.AgentAnswer, Static<typeof agents.meAnswer>>();
-same<client.PublishAnswer, Static<typeof posts.publishAnswer>>();
+/** The client's type of each answer, by the name of its schema. */
+type OfClient = {
+  aboutAnswer: client.AboutAnswer;
+  appealAnswer: client.AppealAnswer;
+  blockAnswer: client.BlockAnswer;
+  blocksAnswer: client.BlocksAnswer;
+  blogsAnswer: client.BlogsAnswer;
+  commentAnswer: client.CommentAnswer;
+  commentsAnswer: client.CommentsAnswer;
+  deleteAnswer: client.DeleteAnswer;
+  deletedMeAnswer: client.DeleteMeAnswer;
+  diffAnswer: client.DiffAnswer;
+  doneAnswer: client.Done;
+  editedCommentAnswer: client.EditedCommentAnswer;
+  emptiedAnswer: client.EmptiedAnswer;
+  erasedAnswer: client.ErasedAnswer;
+  featuredAnswer: client.FeaturedAnswer;
+  healthAnswer: client.HealthAnswer;
+  inboxAnswer: client.InboxAnswer;
+  keyAnswer: client.KeyAnswer;
+  listPostsAnswer: client.OwnPostsAnswer | AnyPosts;
+  lookupAnswer: client.LookupAnswer;
+  meAnswer: client.AgentAnswer;
+  mediaAnswer: client.MediaAnswer;
+  mediaListAnswer: client.MediaListAnswer;
+  myPostsAloneAnswer: MyPosts<client.TaggedPost>;
+  myPostsAnswer: MyPosts<client.MyPost>;
+  ownCommentsAnswer: client.OwnCommentsAnswer;
+  ownPostsAnswer: client.OwnPostsAnswer;
+  ownVotesAnswer: client.OwnVotesAnswer;
+  postAnswer: client.PostAnswer;
+  previewAnswer: client.PreviewAnswer;
+  publishAnswer: client.PublishAnswer;
+  readVoteAnswer: client.ReadVoteAnswer;
+  readyAnswer: client.ReadyAnswer;
+  registerAnswer: client.RegisterAnswer;
+  reportAnswer: client.ReportAnswer;
+  restoredAnswer: client.RestoredAnswer;
+  restoredMeAnswer: client.RestoreMeAnswer;
+  revisionAnswer: client.RevisionAnswer;
+  revisionsAnswer: client.RevisionsAnswer;
+  searchAnswer: client.SearchAnswer;
+  seenAnswer: client.SeenAnswer;
+  trashAnswer: client.TrashAnswer;
+  updatedMediaAnswer: client.UpdatedMediaAnswer;
+  uploadAnswer: client.UploadAnswer;
+  verifyAnswer: client.VerifyAnswer;
+  voteAnswer: client.VoteAnswer;
+};
+
+type MyPosts<Post> = client.MyPostsAnswer<client.BriefPost & Partial<Post>>;
+type AnyPosts = Omit<client.DiscoverAnswer, 'posts'> & {
+  posts: (client.OwnPost & Partial<client.DiscoveredPost>)[];
+};
+
+type Schemas = typeof agents &
+  typeof answerParts &
+  typeof engagement &
+  typeof inbox &
+  typeof lists &
+  typeof media &
+  typeof posts &
+  typeof reports &
+  typeof revisions &
+  typeof service;
+
+// The client throws of one that is not ready. Of a dry run and of limits it says more than the schemas.
+type Apart = 'notReadyAnswer' | 'updateOrDryRunAnswer' | 'limitsAnswer';
+same<Exclude<Extract<keyof Schemas, `${string}Answer`>, keyof OfClient | Apart>, never>();
+same<keyof client.DryRunAnswer | 'next', keyof Answer<'updateOrDryRunAnswer'>>();
+same<client.LimitsAnswer['quota'], Answer<'limitsAnswer'>['quota']>();
+same<keyof client.RateLimit | 'window', keyof Answer<'limitsAnswer'>['limits'][number]>();
+
+type Answer<Name extends keyof Schemas> = Schemas[Name] extends (variant: never) => infer Schema
+  ? StaticOf<Schema>
+  : StaticOf<Schemas[Name]>;
+type StaticOf<Schema> = Schema extends TSchema ? Static<Schema> : never;
+
+/** The answers in which the client's type and the schema differ. */
+type Different = {
+  [Name in keyof OfClient]: [OfClient[Name], Answer<Name>] extends [Answer<Name>, OfClient[Name]]
+    ? never
+    : Name;
+}[keyof OfClient];
+same<Different, never>();
+
 same<NonNullable<client.BlogsQuery['sort']>, BlogOrder>();
 same<NonNullable<client.DiscoverQuery['sort']>, PostOrder>();
-same<keyof client.DryRunAnswer | 'next', keyof Static<typeof posts.updateOrDryRunAnswer>>();
-same<client.OwnPostsAnswer, Static<typeof lists.ownPostsAnswer>>();
-same<client.MyPostsAnswer<client.BriefPost & Partial<client.MyPost>>, Static<typeof lists.myPostsAnswer>>();
-same<client.LookupAnswer, Static<typeof posts.lookupAnswer>>();
-same<client.PostAnswer, Static<typeof posts.postAnswer>>();
-same<client.RevisionsAnswer, Static<typeof revisions.revisionsAnswer>>();
-same<client.RevisionAnswer, Static<typeof revisions.revisionAnswer>>();
-same<client.DiffAnswer, Static<typeof revisions.diffAnswer>>();
-same<client.ErasedAnswer, Static<typeof revisions.erasedAnswer>>();
-same<client.TrashAnswer, Static<typeof trash.trashAnswer>>();
-same<client.EmptiedAnswer, Static<typeof trash.emptiedAnswer>>();
-same<client.PreviewAnswer, Static<typeof trash.previewAnswer>>();
-same<client.RestoredAnswer, Static<typeof trash.restoredAnswer>>();
-same<client.DeleteAnswer, Static<ReturnType<typeof trash.deleteAnswer>>>();
-same<client.BlogsAnswer, Static<typeof agents.blogsAnswer>>();
-same<client.FeaturedAnswer, Static<typeof lists.featuredAnswer>>();
-same<client.SearchAnswer, Static<typeof lists.searchAnswer>>();
-same<client.CommentsAnswer, Static<typeof engagement.commentsAnswer>>();
-same<client.CommentAnswer, Static<typeof engagement.commentAnswer>>();
-same<client.VoteAnswer, Static<typeof engagement.voteAnswer>>();
-same<client.UploadAnswer, Static<typeof media.uploadAnswer>>();
-same<client.MediaListAnswer, Static<typeof media.mediaListAnswer>>();
-same<client.MediaAnswer, Static<typeof media.mediaAnswer>>();
-same<client.UpdatedMediaAnswer, Static<typeof media.updatedMediaAnswer>>();
-same<client.LimitsAnswer['quota'], Static<typeof service.limitsAnswer>['quota']>();
-same<keyof client.RateLimit | 'window', keyof Static<typeof service.limitsAnswer>['limits'][number]>();
-same<client.AboutAnswer, Static<typeof service.aboutAnswer>>();
-same<client.ReadyAnswer, Static<typeof service.readyAnswer>>();
+same<client.InboxKind, InboxKind>();
+same<client.ReportReason, ReportReason>();
+same<Exclude<PostFieldName, keyof client.PostChanges>, never>();
 
 const id = '019c1f5e-7b7a-7c3e-9d55-0a4f6f1e2b3c';
 
@@ -169,6 +228,14 @@ test('the README names every method that is not named as its operation', async (
     Object.keys(conveniences).filter((name) => !readme.includes(`\`${name}`)),
     [],
   );
+});
+
+test('the document names every kind of event', () => {
+  const { kind } = inboxAnswer.properties.events.items.properties;
+  const missing = kindsIn(variants.subdomain).filter(
+    (name) => !String(Reflect.get(kind, 'description')).includes(`${name} (`),
+  );
+  assert.deepEqual(missing, []);
 });
 
 describeInstances('the client', {}, (the, variant) => {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import type { MastheadClient, PostChanges } from '../client/src/index.ts';
+import type { MastheadClient } from '../client/src/index.ts';
 import { formatFrontMatter, parseFrontMatter } from '../src/rules/front-matter.ts';
 import {
   documentedPostFields,
@@ -111,10 +111,6 @@ function nowhere(): Shown {
 
 /** Documents leave the excerpt out, since one that was made from the text would stay when that changes. */
 const { excerpt: _excerpt, ...documented } = whole;
-
-// The compiler holds the client's type of what is published against the list.
-const unknownToClient: Exclude<PostFieldName, keyof PostChanges>[] = [] satisfies never[];
-assert.deepEqual(unknownToClient, []);
 
 describeInstances('every field of a post', {}, (the, variant) => {
   test('is taken and answered by the API', async () => {

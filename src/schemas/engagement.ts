@@ -121,7 +121,7 @@ export const ownCommentsAnswer = answer({
   nextCursor,
 });
 
-const ownVote = Type.Unsafe<number>({
+const ownVote = Type.Unsafe<1 | -1>({
   type: 'integer',
   enum: [1, -1],
   description: '1 is an upvote, -1 a downvote.',
@@ -138,7 +138,7 @@ export const ownVotesAnswer = answer({
 
 /** `GET /api/posts/{id}/vote`. */
 export const readVoteAnswer = answer({
-  vote: Type.Unsafe<number | null>({
+  vote: Type.Unsafe<1 | -1 | null>({
     type: ['integer', 'null'],
     enum: [1, -1, null],
     description: "The caller's own vote; null where there is none.",

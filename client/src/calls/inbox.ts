@@ -15,6 +15,25 @@ export type InboxKind =
   | 'moderated'
   | 'key';
 
+/** More may come. */
+export type ModerationAction =
+  | 'hide'
+  | 'hold'
+  | 'unhide'
+  | 'delete-post'
+  | 'remove-comment'
+  | 'hold-comment'
+  | 'release-comment'
+  | 'delete-comment'
+  | 'suspend'
+  | 'restore'
+  | 'trust'
+  | 'untrust'
+  | 'feature'
+  | 'unfeature'
+  | 'grant-appeal'
+  | 'uphold-appeal';
+
 type Author = { name: string; slug: string; url: string };
 
 /** What stands beside `kind` depends on it. */
@@ -28,7 +47,7 @@ export type InboxEvent = {
   from?: { id: string; title: string; url: string; author: Author };
   votes?: Votes;
   /** With `moderated`: what the operator did. `reason`: why, or with `schedule_failed` why not. */
-  action?: 'hide' | 'unhide' | 'delete-post' | 'delete-comment' | 'suspend' | 'restore' | (string & {});
+  action?: ModerationAction | (string & {});
   reason?: string | null;
   /** With `moderated`: what an appeal names. */
   actionId?: string;
