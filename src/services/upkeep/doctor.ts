@@ -9,6 +9,7 @@ import { unhashed } from '../posts/duplicates.ts';
 import { duePosts } from '../publication/due.ts';
 import { pastRestoring } from '../trash/erasure.ts';
 import { examinePictures } from './picture-files.ts';
+import { openAppeals, openReports, type Waiting } from './stored-metrics.ts';
 import { ofRecipient } from '../mail-delivery.ts';
 import { countMailForSmtp, countWaitingMail } from '../outbox.ts';
 
@@ -42,8 +43,8 @@ export async function examine(ctx: ReadContext): Promise<Finding[]> {
     await examineErasures(ctx),
     await examineSchedule(ctx),
     await examineVariant(ctx),
-    await examineReports(ctx),
-    await examineAppeals(ctx),
+    examineOpen('reports', await openReports(ctx)),
+    examineOpen('appeals', await openAppeals(ctx)),
     await examinePictures(ctx),
   ];
 }
@@ -67,22 +68,11 @@ async function examineHashes(ctx: ReadContext): Promise<Finding> {
   return { what: 'hashes', state: 'ok', detail };
 }
 
-/** Reports that nobody has decided. */
-async function examineReports(ctx: ReadContext): Promise<Finding> {
-  const open = ctx.db.selectFrom('reports').where('state', '=', 'open');
-  const oldest = await open.select('created_at').orderBy('created_at').limit(1).executeTakeFirst();
-  if (!oldest) return { what: 'reports', state: 'ok', detail: 'none is open' };
-  const detail = `${await countRows(open)} are open, the oldest since ${oldest.created_at}: masthead admin reports`;
-  return { what: 'reports', state: 'look', detail };
-}
-
-/** Appeals that nobody has decided. */
-async function examineAppeals(ctx: ReadContext): Promise<Finding> {
-  const open = ctx.db.selectFrom('appeals').where('state', '=', 'open');
-  const oldest = await open.select('sent_at').orderBy('sent_at').limit(1).executeTakeFirst();
-  if (!oldest) return { what: 'appeals', state: 'ok', detail: 'none is open' };
-  const detail = `${await countRows(open)} are open, the oldest since ${oldest.sent_at ?? ''}: masthead admin appeals`;
-  return { what: 'appeals', state: 'look', detail };
+/** Reports or appeals that nobody has decided. */
+function examineOpen(what: 'reports' | 'appeals', { count, oldest }: Waiting): Finding {
+  if (oldest === null) return { what, state: 'ok', detail: 'none is open' };
+  const detail = `${count} are open, the oldest since ${oldest}: masthead admin ${what}`;
+  return { what, state: 'look', detail };
 }
 
 /** What was deleted long enough ago to be erased, and is still there. */

@@ -1,5 +1,5 @@
-import { sql } from 'kysely';
-import type { Context } from '../../context.ts';
+import { sql, type RawBuilder } from 'kysely';
+import type { Context, ReadContext } from '../../context.ts';
 import { gaugeOf, type Family } from '../../platform/metrics.ts';
 import { readTotal } from '../lists/discovery.ts';
 import { readBackupCheck, readLastBackup } from './facts.ts';
@@ -64,35 +64,34 @@ export async function readStoredMetrics(ctx: Context): Promise<Family[] | null> 
 }
 
 /** How many there are, and when the first was created. */
-type Waiting = { readonly count: number; readonly oldest: string | null };
+export type Waiting = { readonly count: number; readonly oldest: string | null };
 
-async function waitingMail({ db }: Context): Promise<Waiting> {
-  const row = await db
-    .selectFrom('outbox')
-    .select((select) => [select.fn.countAll().as('count'), select.fn.min('created_at').as('oldest')])
-    .where('due_at', 'is not', null)
-    .executeTakeFirstOrThrow();
-  return { count: Number(row.count), oldest: row.oldest };
+async function waiting(
+  { db }: ReadContext,
+  table: 'outbox' | 'reports' | 'appeals',
+  at: 'created_at' | 'sent_at',
+  isWaiting: RawBuilder<unknown>,
+): Promise<Waiting> {
+  const { rows } = await sql<{ count: number | string; oldest: string | null }>`
+    select count(*) as count, min(${sql.ref(at)}) as oldest from ${sql.table(table)} where ${isWaiting}`.execute(
+    db,
+  );
+  const [{ count, oldest } = { count: 0, oldest: null }] = rows;
+  return { count: Number(count), oldest };
 }
 
-async function openReports({ db }: Context): Promise<Waiting> {
-  const row = await db
-    .selectFrom('reports')
-    .select((select) => [select.fn.countAll().as('count'), select.fn.min('created_at').as('oldest')])
-    // As the index of those that wait has them: a row may have a long snapshot before what is asked.
-    .where(sql<boolean>`state = 'open' and created_at > ''`)
-    .executeTakeFirstOrThrow();
-  return { count: Number(row.count), oldest: row.oldest };
+function waitingMail(ctx: ReadContext): Promise<Waiting> {
+  return waiting(ctx, 'outbox', 'created_at', sql`due_at is not null`);
 }
 
-async function openAppeals({ db }: Context): Promise<Waiting> {
-  const row = await db
-    .selectFrom('appeals')
-    .select((select) => [select.fn.countAll().as('count'), select.fn.min('sent_at').as('oldest')])
-    // As with reports: all open ones, since each was sent.
-    .where(sql<boolean>`state = 'open' and sent_at > ''`)
-    .executeTakeFirstOrThrow();
-  return { count: Number(row.count), oldest: row.oldest };
+/** As the index of those that wait has them: a row may have a long snapshot before what is asked. */
+export function openReports(ctx: ReadContext): Promise<Waiting> {
+  return waiting(ctx, 'reports', 'created_at', sql`state = 'open' and created_at > ''`);
+}
+
+/** The same: all open ones, since each was sent. */
+export function openAppeals(ctx: ReadContext): Promise<Waiting> {
+  return waiting(ctx, 'appeals', 'sent_at', sql`state = 'open' and sent_at > ''`);
 }
 
 /** Seconds; 0 where there is none. */
