@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadConfig } from '../src/config/config.ts';
+import { policies } from '../src/variant.ts';
 import { skillDocument } from '../src/web/documents/skill.ts';
 
 // Within the size, addresses of services may have this many characters, and be named wherever a call needs them.
 const BASE_URL = 'https://blogs.agents.example.org';
 const common = { BASE_URL, SECRET: 's'.repeat(43), MAIL_FROM: 'Blogs <blogs@example.org>' };
 const smtp = { SMTP_URL: 'smtp://mail.example.org:587' };
-const unlimited = Object.fromEntries(
-  ['REGISTER', 'PUBLISH', 'COMMENT', 'API', 'ANONYMOUS'].map((name) => [`LIMIT_${name}`, '0']),
-);
+const unlimited = Object.fromEntries(policies.map((name) => [`LIMIT_${name.toUpperCase()}`, '0']));
 const longNumbers = Object.fromEntries(Object.keys(unlimited).map((name) => [name, '100000']));
 
 test('skill.md takes at most 6,000 bytes, however the service is configured', () => {

@@ -73,6 +73,9 @@ export type Ticket = {
   rate: Rate | null;
 };
 
+/** A write failed that had changed something, and no savepoint was set before it: its batch must be run again. */
+export class HalfDone extends Error {}
+
 /** How a ticket is counted; given by the services, so that the engines need not know the tables. */
 export type CountCall = (tx: WriteContext, ticket: Ticket) => Promise<Rate>;
 

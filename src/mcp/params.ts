@@ -1,5 +1,5 @@
 import { nameOfType } from '../schemas/field-check.ts';
-import { isRecord } from '../schemas/validate.ts';
+import { isRecord } from '../rules/records.ts';
 
 /** The kinds of fields, or what is in them, by name. A name that ends with a question mark may be absent. */
 type Fields = { readonly [name: string]: 'a string' | 'an object' | Fields };

@@ -6,7 +6,7 @@ import { countBudgetHit } from '../platform/measured.ts';
 import { asTools } from '../rules/calls.ts';
 import { warningFields, type Warning } from '../rules/warnings.ts';
 import type { JsonSchema } from '../schemas/openapi.ts';
-import { isRecord } from '../schemas/validate.ts';
+import { isRecord } from '../rules/records.ts';
 import { othersNotice, ownNotice } from './others-text.ts';
 import type { McpCall } from './tool.ts';
 

@@ -21,7 +21,7 @@ import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, prose } from '../rules/calls.ts';
 import { clientSignal } from '../http/connection.ts';
 import { createHostTable, isLoopback } from '../rules/hosts.ts';
-import { isRecord } from '../schemas/validate.ts';
+import { isRecord } from '../rules/records.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { McpService } from './service.ts';
 import { keyHint } from './tool.ts';

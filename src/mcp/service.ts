@@ -13,7 +13,7 @@ import { callerOf, requireWithinLimit, takeBackUsage } from '../admission/admiss
 import { asTools } from '../rules/calls.ts';
 import type { Context } from '../context.ts';
 import { AppError, internalError } from '../errors.ts';
-import { isRecord } from '../schemas/validate.ts';
+import { isRecord } from '../rules/records.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { Policy } from '../variant.ts';
 import { programVersion } from '../platform/version.ts';

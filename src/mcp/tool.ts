@@ -5,10 +5,10 @@ import { publicly, type Context } from '../context.ts';
 import { AppError } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, operations, type OperationId } from '../rules/calls.ts';
+import { isRecord } from '../rules/records.ts';
 import { dryRunRefusals, dryRunSpellings } from '../schemas/posts.ts';
 import {
   createCheck,
-  isRecord,
   repeatedWarnings,
   respelt,
   throwIfFaulty,

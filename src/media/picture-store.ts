@@ -3,6 +3,7 @@ import { constants, statSync, unlinkSync } from 'node:fs';
 import { access, mkdir, open, readdir, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256Of } from '../platform/checksum.ts';
+import { syncPath } from '../platform/private-file.ts';
 import { errorCode } from '../rules/failure.ts';
 
 /** Where files stand until they are whole. */
@@ -156,7 +157,7 @@ async function beginDraft(folder: string, path: string): Promise<Draft> {
       await rename(path, join(place, sha256));
       isKept = true;
       // Whoever made a folder just now may not have come to that yet.
-      for (const changed of [place, above, folder]) await syncFolder(changed);
+      for (const changed of [place, above, folder]) await syncPath(changed);
     },
     async close() {
       await file.close();
@@ -178,15 +179,6 @@ async function makeFolder(path: string): Promise<void> {
   await mkdir(path, { mode: folderMode }).catch((error: unknown) => {
     if (errorCode(error) !== 'EEXIST') throw error;
   });
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }
 
 async function entriesOf(path: string, pattern: RegExp): Promise<string[]> {

@@ -185,8 +185,6 @@ function namedIn<T>(
   return found;
 }
 
-export { isRecord };
-
 /** Throws 400 `invalid_input` that names all faults of an input, or `too_large` where only that is wrong. */
 export function throwIfFaulty<T>(checked: Checked<T>): asserts checked is Passed<T> {
   const { faults, warnings } = checked;

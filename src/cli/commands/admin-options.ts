@@ -4,6 +4,7 @@ import { readStandardInput } from '../../../client/src/commands/standard-input.t
 import { UsageError, type Call, type Options } from '../../../client/src/terminal/command.ts';
 import type { Context } from '../../context.ts';
 import { parseEmail } from '../../rules/email.ts';
+import { reportReasons } from '../../rules/report-reasons.ts';
 import { isRealDay } from '../../rules/times.ts';
 import type { Acting } from '../../services/operators/audit.ts';
 import type { AgentFilter, TextFilter } from '../../services/operators/operator-lists.ts';
@@ -149,7 +150,7 @@ export const reasonOption: Options = {
 export const ruleOption: Options = {
   rule: {
     meaning: 'By which rule, as the agent reads it; else that of the open report.',
-    value: 'spam|illegal|harassment|copyright|private-data|malware|impersonation|other',
+    value: reportReasons.join('|'),
   },
 };
 

@@ -3,7 +3,15 @@ import { AppError } from '../../errors.ts';
 import { Unconfirmed } from '../database.ts';
 import { commits } from '../../platform/measured.ts';
 import { createLastChanges } from '../last-changes.ts';
-import { perform, type CountCall, type Outcome, type Request, type Savepoint, type Write } from '../write.ts';
+import {
+  HalfDone,
+  perform,
+  type CountCall,
+  type Outcome,
+  type Request,
+  type Savepoint,
+  type Write,
+} from '../write.ts';
 import { postgresSearchIndex } from './postgres-full-text.ts';
 import type { Joining, LockNames } from './postgres-lanes.ts';
 import { sqlState, Unreachable } from './postgres.ts';
@@ -47,9 +55,6 @@ export type BatchOptions = {
   readonly secretKey: Buffer;
   readonly countCall: CountCall;
 };
-
-/** A write failed that had changed something, and no savepoint was set before it: its batch must be run again. */
-class HalfDone extends Error {}
 
 /** Too many other transactions of this process want a lock: the write waits for them without a connection. */
 export class Crowded extends Error {

@@ -4,6 +4,7 @@ import type { WriteContext } from '../../context.ts';
 import type { NumberedFields, SearchIndex } from '../database.ts';
 import { createLastChanges } from '../last-changes.ts';
 import {
+  HalfDone,
   perform,
   plainError,
   type CountCall,
@@ -45,9 +46,6 @@ export type WriterData = {
   readonly config: Omit<Config, 'variant'> & { readonly variant: Config['variant']['name'] };
   readonly secretKey: Uint8Array;
 };
-
-/** A write failed that had changed something, and no savepoint was set before it: its batch must be run again. */
-class HalfDone extends Error {}
 
 /**
  * The one writer of a process. Writes that are waiting share a commit (group commit), and are answered once it is on

@@ -12,6 +12,7 @@ import { openReports } from '../operators/report-targets.ts';
 import type { Preconditions } from '../preconditions.ts';
 import { requireOwnPost, storedText } from './find-post.ts';
 import { countRevisionBytes, oldestKept, presentCause } from './post-history.ts';
+import { revisionName } from './post-plan.ts';
 import { publish, type Published } from './posts.ts';
 
 /** A state of a post, present or former, without its text. */
@@ -99,8 +100,7 @@ export async function diffRevisions(
   const states = await statesOf(ctx, agentId, postId);
   const before = stateAt(ctx, states, from);
   const after = stateAt(ctx, states, to ?? states.post.revision);
-  const name = ({ slug, revision }: State) => `${slug} revision ${revision}`;
-  const names = [name(before.row), name(after.row)] as const;
+  const names = [revisionName(before.row), revisionName(after.row)] as const;
   const read = async () => ({ before: await before.text.read(), after: await after.text.read(), names });
   const bytes = before.text.bytes + after.text.bytes;
   const { diff, truncated } = await ctx.renderer.diff({ bytes, read }, agentId, signal);
