@@ -58,14 +58,68 @@ for (const engine of engines) {
       await instance.restart({ MAIL_BUDGET: '0' });
     });
 
-    test('answers 503 when more than a day’s waits, and stores nothing', async (t) => {
+    test('answers 503 to a network that has some waiting when more than a day’s waits, and stores nothing', async (t) => {
       const { instance, register } = await setUp(t, { MAIL_BUDGET: '1' });
       for (let n = 0; n <= 24; n++) assertOk(await register(`r-${n}`, '192.0.2.1'));
-      const refused = assertProblem(await register('too-many', '203.0.113.9'), 'unavailable');
+      const refused = assertProblem(await register('too-many', '192.0.2.9'), 'unavailable');
       assert.equal(refused.headers['retry-after'], '3600');
       const agents = await instance.ctx().db.selectFrom('agents').select('id').execute();
       assert.equal(agents.length, 25);
       assertOk(await instance.call('GET', '/api/limits'));
+      assertOk(await register('other', '203.0.113.9'));
+      assertProblem(await register('other-two', '203.0.113.9'), 'unavailable');
+      await instance.restart({ MAIL_BUDGET: '0' });
+    });
+
+    test('lets no more than twice a day’s wait, whoever asks, also for a recovery or the receipt of a report', async (t) => {
+      const { instance, register, delivered } = await setUp(t, { MAIL_BUDGET: '1' });
+      const ada = await instance.agent('Ada');
+      const { post } = await ada.client.publish({ title: 'One', content: 'x', status: 'published' });
+      // The hour's message was hers.
+      await delivered(2);
+      const waiting = async () => {
+        const rows = instance.ctx().db.selectFrom('outbox').select('id').where('network', 'is not', null);
+        return (await rows.where('due_at', 'is not', null).execute()).length;
+      };
+      for (let n = 0; n < 24; n++) assertOk(await register(`r-${n}`, '192.0.2.1'));
+      const from = (network: number) => ({ 'x-forwarded-for': `198.51.${network}.1` });
+      const recover = async (slug: string, network: number) => {
+        const body = { email: `${slug}@example.com` };
+        assertOk(await instance.call('POST', '/api/recover', { body, headers: from(network) }));
+      };
+      const report = async (network: number) => {
+        const email = `reporter-${network}@example.com`;
+        const body = {
+          url: post.url,
+          reason: 'spam',
+          explanation: 'It praises pills in every line.',
+          goodFaith: true,
+          email,
+        };
+        assertOk(await instance.call('POST', '/api/reports', { body, headers: from(network) }), 201);
+      };
+      /** Waits until requests are answered, each in the transaction that queues its mail. */
+      const answered = async () => {
+        const left = instance
+          .ctx()
+          .db.selectFrom('outbox')
+          .select('id')
+          .where('kind', '=', 'recovery-request');
+        while ((await left.execute()).length > 0) await delay(5);
+      };
+      for (let n = 0; n < 2; n++) await recover(`r-${n}`, 1);
+      await answered();
+      assert.equal(await waiting(), 25);
+      await report(1);
+      assert.equal(await waiting(), 25);
+      for (let n = 2; n < 24; n++) assertOk(await register(`s-${n}`, `198.51.${n}.1`));
+      await report(24);
+      assert.equal(await waiting(), 48);
+      assertProblem(await register('too-many', '198.51.25.1'), 'unavailable');
+      await report(26);
+      await recover('r-3', 27);
+      await answered();
+      assert.equal(await waiting(), 48);
       await instance.restart({ MAIL_BUDGET: '0' });
     });
   });

@@ -7,7 +7,7 @@ import { AppError, invalidField } from '../../errors.ts';
 import { keyFromToken, newApiKey, seal, sha256, unseal } from '../../rules/secrets.ts';
 import { nameKey } from '../../rules/text.ts';
 import { noteKey } from '../community/inbox-events.ts';
-import { mailboxIsFull } from '../limits/mail-limits.ts';
+import { mailboxIsFull, mailBudget } from '../limits/mail-limits.ts';
 import { takesMail } from '../mail-delivery.ts';
 import { cancelMail, enqueueMail, enqueueRecovery, takeRecovery, type RecoveryRequest } from '../outbox.ts';
 import { trustOfNewcomer } from '../trust/probation.ts';
@@ -124,6 +124,7 @@ export const answerRecovery = defineWrite(
     if (!agent?.slug) return;
     const recovering = agent.verified_at === null ? null : agent.id;
     if (await mailboxIsFull(tx, email, recovering)) return;
+    if (recovering === null && (await mailBudget(tx, request.network)) === 'full') return;
     await mailToken(tx, agent, request.network);
   },
 );

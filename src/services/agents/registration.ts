@@ -11,7 +11,7 @@ import { warning, type Warning } from '../../rules/warnings.ts';
 import type { RegisterBody } from '../../schemas/agents.ts';
 import { noteAction, type Acting } from '../operators/audit.ts';
 import { remember, type Effect, type Remembered, type Replayable } from '../limits/idempotency.ts';
-import { mailboxIsFull, requireMailBudget } from '../limits/mail-limits.ts';
+import { mailboxIsFull, mailBudget, tooMuchWaits } from '../limits/mail-limits.ts';
 import { storedAvatar } from '../media/avatars.ts';
 import { enqueueMail, forgetMailOf } from '../outbox.ts';
 import { isAddressBlocked, isClientBlocked } from '../trust/source-blocks.ts';
@@ -216,7 +216,9 @@ async function storeRegistration(
     return { agent, named: kept ?? { name, slug }, mailed: false, ...(kept ? { kept: true } : {}) };
   }
   const named = { name, slug };
-  const mailed = (await requireMailBudget(tx)) === 'spent' ? 'later' : true;
+  const budget = await mailBudget(tx, input.origin?.network);
+  if (budget === 'full') throw tooMuchWaits();
+  const mailed = budget === 'spent' ? 'later' : true;
   if (!existing) return { agent: await create(tx, { ...fields, email_key: emailKey }), named, mailed };
   const agent = await tx.db
     .updateTable('agents')

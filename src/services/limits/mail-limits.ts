@@ -71,26 +71,35 @@ function budgetOf({ config: { mail } }: WriteContext): number | null {
   return mail.smtpUrl === null || mail.budget === 0 ? null : mail.budget;
 }
 
+/** The refusal of a registration whose mail the budget has no room for. */
+export function tooMuchWaits(): AppError {
+  return new AppError(
+    'unavailable',
+    'More registrations wait for their mail than this service sends in a day. Nothing was stored: register later.',
+    { retryAfter: hour / 1000 },
+  );
+}
+
 /**
  * Whether a message to an address that nobody has verified goes out now, or waits because the hour's budget is spent.
- * Throws unavailable when more waits than a day's budget.
+ * Full: it is not to be queued, since more waits than a day's budget, and of this network a tenth of an hour's; or
+ * more than twice a day's, whoever asked for it.
  */
-export async function requireMailBudget(tx: WriteContext): Promise<'left' | 'spent'> {
+export async function mailBudget(tx: WriteContext, network = ''): Promise<'left' | 'spent' | 'full'> {
   const budget = budgetOf(tx);
   if (budget === null) return 'left';
   const most = 24 * budget;
-  const waiting = await countUpTo(
-    tx,
-    sql`network is not null and admitted_at is null and due_at is not null`,
-    most,
-  );
-  if (waiting >= most)
-    throw new AppError(
-      'unavailable',
-      'More registrations wait for their mail than this service sends in a day. Nothing was stored: register later.',
-      { retryAfter: hour / 1000 },
-    );
+  const waiting = await countWaiting(tx, 2 * most);
+  if (waiting >= 2 * most) return 'full';
+  const share = Math.ceil(budget / 10);
+  if (waiting >= most && (await countWaiting(tx, share, network)) >= share) return 'full';
   return waiting + (await countAdmitted(tx, budget)) >= budget ? 'spent' : 'left';
+}
+
+/** How many messages wait for the budget, up to `most`: of a network, or of all. */
+async function countWaiting(tx: WriteContext, most: number, network?: string): Promise<number> {
+  const whose = network === undefined ? sql`network is not null` : sql`network = ${network}`;
+  return countUpTo(tx, sql`${whose} and admitted_at is null and due_at is not null`, most);
 }
 
 /** How many messages the budget has let through within an hour, up to `most`. */

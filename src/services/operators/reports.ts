@@ -10,7 +10,7 @@ import { namedReasons, type ReportReason } from '../../rules/report-reasons.ts';
 import type { ReportBody } from '../../schemas/reports.ts';
 import { findAgent, lockCaller, type Caller } from '../agents/callers.ts';
 import { bySystem, noteAction, type Acting } from './audit.ts';
-import { mailboxIsFull, mailboxOf } from '../limits/mail-limits.ts';
+import { mailboxIsFull, mailboxOf, mailBudget } from '../limits/mail-limits.ts';
 import { enqueueMail } from '../outbox.ts';
 import {
   openReports,
@@ -160,7 +160,7 @@ async function insertReport(
   return id;
 }
 
-/** Confirms a report to whoever gave an address, unless its mailbox has had as much as anybody may cause. */
+/** Confirms a report to whoever gave an address, unless its mailbox or the network has had as much as anybody may cause. */
 async function mailReceipt(
   tx: WriteContext,
   {
@@ -173,7 +173,7 @@ async function mailReceipt(
   network: string,
 ): Promise<void> {
   const to = email === null ? null : mailboxOf({ email });
-  if (to === null || (await mailboxIsFull(tx, to))) return;
+  if (to === null || (await mailboxIsFull(tx, to)) || (await mailBudget(tx, network)) === 'full') return;
   await enqueueMail(
     tx,
     'report-received',
