@@ -14,6 +14,7 @@ import { postHashes } from '../src/services/posts/duplicates.ts';
 import { hotRank } from '../src/services/posts/post-plan.ts';
 import { searchEntry } from '../src/rules/search/search-terms.ts';
 import type { Selectable } from 'kysely';
+import { mulberry32 } from '../test/support/random.ts';
 
 const { values } = parseArgs({
   options: {
@@ -399,15 +400,4 @@ function indexOf(ascending: Float64Array, value: number): number {
     else high = middle;
   }
   return low;
-}
-
-/** A generator of numbers from 0 to below 1: Tommy Ettinger's mulberry32, in the public domain. */
-function mulberry32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type Socket, connect, createServer } from 'node:net';
 import { portOf } from './processes.ts';
+import { mulberry32 } from './random.ts';
 
 /** How a {@link CuttingProxy} behaves. */
 export type CuttingOptions = {
@@ -91,15 +92,4 @@ function cutAnswer(client: Socket, part: Uint8Array): void {
 function closeTogether(one: Socket, other: Socket): void {
   one.on('error', () => {});
   one.on('close', () => other.destroySoon());
-}
-
-/** A generator of numbers from 0 to below 1: Tommy Ettinger's mulberry32, in the public domain. */
-function mulberry32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
