@@ -307,7 +307,7 @@ describeInstances('the inbox', subdomain, (the) => {
     assert.deepEqual([await unread(ada), await unread(dan)], [[], []]);
   });
 
-  test('has what was hidden while it was read past, once it is shown again, and nothing twice', async () => {
+  test('has what was hidden while it was read past, once it is shown again, and nothing twice', async (t) => {
     const [ada, dan, eve] = [await agent(), await agent(), await agent()];
     const post = await publish(ada);
     const seen = await say(dan, post.id, 'seen');
@@ -325,6 +325,15 @@ describeInstances('the inbox', subdomain, (the) => {
     const lost = await say(dan, post.id, `lost @${eve.slug}`);
     await moderate(hidden);
     assert.deepEqual([await mark(ada), await mark(eve)], [['moderated'], []]);
+    // What stays hidden costs no write, however often they look.
+    const { mock: written } = t.mock.method(engine, 'write');
+    assert.deepEqual([...(await unread(ada)), ...(await unread(eve))], []);
+    const writes = written.calls.map((call) => call.arguments[0].name);
+    assert.deepEqual(
+      writes.filter((name) => name.startsWith('inbox.')),
+      [],
+    );
+    written.restore();
     await moderate(null);
     assert.deepEqual(
       [(await mark(ada)).toSorted(), await mark(eve)],

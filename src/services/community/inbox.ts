@@ -11,8 +11,8 @@ import { lockAgent } from '../agents/callers.ts';
 import { cursorOf, readCursor } from '../lists/paging.ts';
 import { author, tally } from '../posts/post-views.ts';
 
-// Events get their numbers when their agent reads, in the order of (at, id), of what has been committed then. So
-// numbers become visible in order, whoever wrote when, and a cursor passes nothing that comes later.
+// Events get their numbers when their agent reads and may see them, in the order of (at, id), of what has been committed
+// then. So numbers become visible in order, whoever wrote when, and a cursor passes nothing that comes later.
 
 /** Events that one read numbers, at most, and that an agent keeps. */
 const mostNumbered = 1_000;
@@ -89,7 +89,7 @@ function positionOf(cursor: string | null, field = 'cursor'): number | null {
   return typeof position === 'number' && position >= 0 ? position : null;
 }
 
-/** Numbers what has none, where that can be written, and reads how far the numbers and the seen mark have come. */
+/** Numbers what has none and may be seen, where that can be written, and reads how far the numbers and the seen mark have come. */
 async function numbered(ctx: Context, agentId: string): Promise<{ last: number; seen: number }> {
   const [[state], [unnumbered]] = await Promise.all([
     inboxOf(ctx.db, { agentId }),
@@ -149,38 +149,45 @@ const inboxOf = prepared((db, { agentId }: { agentId: string }) =>
 );
 
 const firstUnnumbered = prepared((db, { agentId }: { agentId: string }) =>
-  db
-    .selectFrom('inbox')
-    .select('id')
-    .where('agent_id', '=', agentId)
-    .where('seq', 'is', null)
-    .limit(1)
-    .compile(),
+  eventsOf({ db }, agentId).select('inbox.id').where('inbox.seq', 'is', null).limit(1).compile(),
 );
 
-/** Numbers the oldest events that have none, and drops what is beyond the newest that are kept. */
-export const numberEvents = defineWrite('inbox.number', async (tx, { agentId }: { agentId: string }) => {
-  if (!(await lockAgent(tx, agentId))) return { last: 0, seen: 0 };
-  await tx.db
-    .insertInto('inboxes')
-    .values({ agent_id: agentId, seq: 0, seen: 0 })
-    .onConflict((conflict) => conflict.doNothing())
-    .execute();
-  const [{ last, seen } = { last: 0, seen: 0 }] = await inboxOf(tx.db, { agentId });
-  // By the time, so that SQLite reads them in the order of their index, and no others.
-  const { rows } = await sql<{ seq: number }>`update inbox set seq = ${last} + numbered.n from (
-      select id, row_number() over (order by at, id) as n from (
-        select id, at from inbox where agent_id = ${agentId} and seq is null and at > ''
-          order by at, id limit ${sql.lit(mostNumbered)}
-      ) as waiting
-    ) as numbered where inbox.id = numbered.id and inbox.seq is null returning inbox.seq as seq`.execute(
-    tx.db,
-  );
-  const next = rows.reduce((most, { seq }) => Math.max(most, seq), last);
-  await tx.db.updateTable('inboxes').set({ seq: next }).where('agent_id', '=', agentId).execute();
-  await dropOldest(tx, agentId);
-  return { last: next, seen };
-});
+/**
+ * Numbers the oldest events that have none and may be seen, all of them where `evenHidden`, and drops what is beyond the
+ * newest that are kept.
+ */
+export const numberEvents = defineWrite(
+  'inbox.number',
+  async (tx, { agentId, evenHidden = false }: { agentId: string; evenHidden?: boolean }) => {
+    if (!(await lockAgent(tx, agentId))) return { last: 0, seen: 0 };
+    await tx.db
+      .insertInto('inboxes')
+      .values({ agent_id: agentId, seq: 0, seen: 0 })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    const [{ last, seen } = { last: 0, seen: 0 }] = await inboxOf(tx.db, { agentId });
+    const oldest = ofAgent(tx, agentId)
+      .selectAll()
+      .where('seq', 'is', null)
+      // By the time, so that SQLite reads them in the order of their index, and no others.
+      .where('at', '>', '')
+      .orderBy('at')
+      .orderBy('id')
+      .limit(sql.lit(mostNumbered));
+    // Of rows as the table has them, so that no more than these are looked at.
+    const rowsOf = tx.db.selectFrom(oldest.as('inbox')) as unknown as ReturnType<typeof ofAgent>;
+    const waiting = evenHidden ? oldest : visible(rowsOf, agentId).select(['inbox.id', 'inbox.at']);
+    const { rows } = await sql<{ seq: number }>`update inbox set seq = ${last} + numbered.n from (
+        select id, row_number() over (order by at, id) as n from ${waiting} as waiting
+      ) as numbered where inbox.id = numbered.id and inbox.seq is null returning inbox.seq as seq`.execute(
+      tx.db,
+    );
+    const next = rows.reduce((most, { seq }) => Math.max(most, seq), last);
+    await tx.db.updateTable('inboxes').set({ seq: next }).where('agent_id', '=', agentId).execute();
+    await dropOldest(tx, agentId);
+    return { last: next, seen };
+  },
+);
 
 export const markSeen = defineWrite(
   'inbox.seen',
@@ -197,16 +204,27 @@ export const markSeen = defineWrite(
 );
 
 /** Events of an agent after a position that it may see, with what they are about. */
-function eventsAfter({ db }: Pick<ReadContext, 'db'>, agentId: string, position: number) {
-  return db
-    .selectFrom('inbox')
+function eventsAfter(ctx: Pick<ReadContext, 'db'>, agentId: string, position: number) {
+  return eventsOf(ctx, agentId).where('inbox.seq', '>', position);
+}
+
+/** The same of all, those without a number too. */
+function eventsOf(ctx: Pick<ReadContext, 'db'>, agentId: string) {
+  return visible(ofAgent(ctx, agentId), agentId);
+}
+
+function ofAgent({ db }: Pick<ReadContext, 'db'>, agentId: string) {
+  return db.selectFrom('inbox').where('inbox.agent_id', '=', agentId);
+}
+
+/** Of events of an agent those that it may see. */
+function visible(events: ReturnType<typeof ofAgent>, agentId: string) {
+  return events
     .leftJoin('posts', 'posts.id', 'inbox.post_id')
     .leftJoin('agents as owner', 'owner.id', 'posts.agent_id')
     .leftJoin('comments', 'comments.id', 'inbox.comment_id')
     .leftJoin('agents', 'agents.id', 'inbox.actor_id')
     .leftJoin('posts as source', 'source.id', 'inbox.from_id')
-    .where('inbox.agent_id', '=', agentId)
-    .where('inbox.seq', '>', position)
     .where('agents.suspended_at', 'is', null)
     .where('comments.held_at', 'is', null)
     .where((row) =>

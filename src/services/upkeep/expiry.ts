@@ -88,7 +88,7 @@ async function dropUnread(ctx: Context, between: Between): Promise<void> {
     goesOn = await between();
     for (const agentId of full) {
       for (let more = goesOn; more;) {
-        const write = ctx.engine.write(numberEvents, { agentId });
+        const write = ctx.engine.write(numberEvents, { agentId, evenHidden: true });
         await write.catch((error: unknown) => failures.set(agentId, error));
         goesOn = await between();
         more = goesOn && !failures.has(agentId) && (await isFull(ctx, agentId));
