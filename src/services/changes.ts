@@ -14,10 +14,16 @@ export async function readChanges(
     .where((row) =>
       missed.length === 0
         ? row('seq', '>', after)
-        : row.or([row('seq', '>', after), row('seq', 'in', [...missed])]),
+        : row.or([row('seq', '>', after), row('seq', 'in', padded(missed))]),
     )
     .orderBy('seq')
     .execute();
+}
+
+/** The same numbers, some more than once, so that there are few forms of the query: connections keep each prepared. */
+function padded(numbers: readonly number[]): number[] {
+  const length = 2 ** Math.ceil(Math.log2(numbers.length));
+  return Array.from({ length }, (_, n) => Number(numbers[n % numbers.length]));
 }
 
 /** The number of the newest change; 0 if there is none. */
