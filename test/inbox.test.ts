@@ -427,7 +427,46 @@ describeInstances('the inbox', subdomain, (the) => {
     }
     await expire(the().ctx(), async () => true);
     for (const owner of owners)
-      assert.deepEqual([await left(owner, true), await left(owner, false)], [1_000, 301]);
+      assert.deepEqual([await left(owner, true), await left(owner, false)], [0, 1_000]);
+  });
+
+  test('has what may be seen, however much that is hidden came before and waits', async () => {
+    const [ada, ctx] = [await agent(), the().ctx()];
+    const post = await publish(ada);
+    await say(bob, post.id, 'one');
+    await onFixture(settingsOf(the()), copies(ada.id, 1_500));
+    const hidden = { state: 'hidden', reason: 'rule 1' } as const;
+    await ctx.engine.write(moderatePost, { postId: post.id, to: hidden });
+    const other = await publish(ada, 'another text');
+    for (const text of ['two', 'three']) await say(carol, other.id, text);
+    const expected = ['comment', 'comment', 'moderated'];
+    for (let round = 1; round <= 3; round++) {
+      assert.deepEqual(kinds(await unread(ada)).toSorted(), expected, `round ${round}`);
+      await expire(ctx, async () => true);
+    }
+    await ctx.engine.write(moderatePost, { postId: post.id, to: null });
+    assert.equal((await ada.client.inbox({ limit: 0 })).unseen, 100);
+  });
+
+  test('has what was hidden also where nothing could be noted while it was read past', async (t) => {
+    const [ada, { engine }] = [await agent(), the().ctx()];
+    const post = await publish(ada);
+    const lost = await say(bob, post.id, 'lost');
+    // It has a number before it is hidden.
+    await ada.client.inbox({ limit: 0 });
+    const hidden = { state: 'hidden', reason: 'rule 1' } as const;
+    await engine.write(moderatePost, { postId: post.id, to: hidden });
+    await ada.client.inbox({ limit: 0 });
+    const { mock: stopped } = t.mock.method(engine, 'readOnly', () => 'for a moment');
+    const { cursor, events } = await ada.client.inbox();
+    assert.deepEqual(kinds(events), ['moderated']);
+    stopped.restore();
+    await ada.client.markInboxSeen(cursor);
+    await engine.write(moderatePost, { postId: post.id, to: null });
+    assert.deepEqual(
+      (await unread(ada)).flatMap(({ comment }) => comment?.id ?? []),
+      [lost.id],
+    );
   });
 
   test('keeps the newest 1,000 events for 90 days', async () => {

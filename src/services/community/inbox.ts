@@ -152,47 +152,71 @@ const firstUnnumbered = prepared((db, { agentId }: { agentId: string }) =>
   eventsOf({ db }, agentId).select('inbox.id').where('inbox.seq', 'is', null).limit(1).compile(),
 );
 
-/**
- * Numbers the oldest events that have none and may be seen, all of them where `evenHidden`, and drops what is beyond the
- * newest that are kept.
- */
-export const numberEvents = defineWrite(
-  'inbox.number',
-  async (tx, { agentId, evenHidden = false }: { agentId: string; evenHidden?: boolean }) => {
-    if (!(await lockAgent(tx, agentId))) return { last: 0, seen: 0 };
-    await tx.db
-      .insertInto('inboxes')
-      .values({ agent_id: agentId, seq: 0, seen: 0 })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute();
-    const [{ last, seen } = { last: 0, seen: 0 }] = await inboxOf(tx.db, { agentId });
-    const oldest = ofAgent(tx, agentId)
-      .selectAll()
+/** Numbers the oldest events that have none and may be seen, and drops what is beyond the newest that are kept. */
+export const numberEvents = defineWrite('inbox.number', async (tx, { agentId }: { agentId: string }) => {
+  if (!(await lockAgent(tx, agentId))) return { last: 0, seen: 0 };
+  await tx.db
+    .insertInto('inboxes')
+    .values({ agent_id: agentId, seq: 0, seen: 0 })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const [{ last, seen } = { last: 0, seen: 0 }] = await inboxOf(tx.db, { agentId });
+  // No more are looked at than may wait until the next upkeep. As rows of the table, whose name the joins know.
+  const oldest = oldestWaiting(tx, agentId, mostKept + mostNumbered).selectAll();
+  const rowsOf = tx.db.selectFrom(oldest.as('inbox')) as unknown as ReturnType<typeof ofAgent>;
+  const waiting = visible(rowsOf, agentId).select(['inbox.id', 'inbox.at']);
+  const { rows } = await sql<{ seq: number }>`update inbox set seq = ${last} + numbered.n from (
+      select id, row_number() over (order by at, id) as n from ${waiting} as waiting
+    ) as numbered where inbox.id = numbered.id and inbox.seq is null and numbered.n <= ${mostNumbered}
+    returning inbox.seq as seq`.execute(tx.db);
+  const next = rows.reduce((most, { seq }) => Math.max(most, seq), last);
+  await tx.db.updateTable('inboxes').set({ seq: next }).where('agent_id', '=', agentId).execute();
+  await dropOldest(tx, agentId);
+  return { last: next, seen };
+});
+
+/** Drops the oldest events without a number beyond the newest that are kept. Returns whether there may be more. */
+export const dropWaiting = defineWrite(
+  'inbox.drop-waiting',
+  async (tx, { agentId }: { agentId: string }) => {
+    await lockAgent(tx, agentId);
+    const newest = await ofAgent(tx, agentId)
+      .select(['at', 'id'])
       .where('seq', 'is', null)
-      // By the time, so that SQLite reads them in the order of their index, and no others.
       .where('at', '>', '')
-      .orderBy('at')
-      .orderBy('id')
-      .limit(sql.lit(mostNumbered));
-    // Of rows as the table has them, so that no more than these are looked at.
-    const rowsOf = tx.db.selectFrom(oldest.as('inbox')) as unknown as ReturnType<typeof ofAgent>;
-    const waiting = evenHidden ? oldest : visible(rowsOf, agentId).select(['inbox.id', 'inbox.at']);
-    const { rows } = await sql<{ seq: number }>`update inbox set seq = ${last} + numbered.n from (
-        select id, row_number() over (order by at, id) as n from ${waiting} as waiting
-      ) as numbered where inbox.id = numbered.id and inbox.seq is null returning inbox.seq as seq`.execute(
-      tx.db,
-    );
-    const next = rows.reduce((most, { seq }) => Math.max(most, seq), last);
-    await tx.db.updateTable('inboxes').set({ seq: next }).where('agent_id', '=', agentId).execute();
-    await dropOldest(tx, agentId);
-    return { last: next, seen };
+      .orderBy('at', 'desc')
+      .orderBy('id', 'desc')
+      .limit(1)
+      .offset(sql.lit(mostKept))
+      .executeTakeFirst();
+    if (!newest) return false;
+    const oldest = oldestWaiting(tx, agentId, mostNumbered)
+      .select('id')
+      .where(sql<boolean>`(at, id) <= (${newest.at}, ${newest.id})`);
+    const { numDeletedRows } = await tx.db
+      .deleteFrom('inbox')
+      .where('id', 'in', oldest)
+      .executeTakeFirstOrThrow();
+    return Number(numDeletedRows) === mostNumbered;
   },
+  { deletes: () => true },
 );
 
 export const markSeen = defineWrite(
   'inbox.seen',
   async (tx, { agentId, position }: { agentId: string; position: number }) => {
     await lockAgent(tx, agentId);
+    const [{ seen } = { seen: 0 }] = await inboxOf(tx.db, { agentId });
+    // What is hidden at present comes once it is shown again, also where a read could not note that.
+    const shown = eventsAfter(tx, agentId, seen).select('inbox.id').where('inbox.seq', '<=', position);
+    await tx.db
+      .updateTable('inbox')
+      .set({ seq: null })
+      .where('agent_id', '=', agentId)
+      .where('seq', '>', seen)
+      .where('seq', '<=', position)
+      .where('id', 'not in', shown)
+      .execute();
     await tx.db
       .updateTable('inboxes')
       .set({ seen: position })
@@ -202,6 +226,19 @@ export const markSeen = defineWrite(
       .execute();
   },
 );
+
+/** The oldest events of an agent that have no number. */
+function oldestWaiting(ctx: Pick<ReadContext, 'db'>, agentId: string, most: number) {
+  return (
+    ofAgent(ctx, agentId)
+      .where('seq', 'is', null)
+      // By the time, so that SQLite reads them in the order of their index, and no others.
+      .where('at', '>', '')
+      .orderBy('at')
+      .orderBy('id')
+      .limit(sql.lit(most))
+  );
+}
 
 /** Events of an agent after a position that it may see, with what they are about. */
 function eventsAfter(ctx: Pick<ReadContext, 'db'>, agentId: string, position: number) {

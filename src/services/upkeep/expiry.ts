@@ -3,7 +3,7 @@ import type { Context, ReadContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { lockAgent } from '../agents/callers.ts';
 import { endSuspensions } from '../operators/moderation.ts';
-import { mostKept, numberEvents } from '../community/inbox.ts';
+import { dropWaiting, mostKept } from '../community/inbox.ts';
 import { eraseDue } from '../agents/self-deletion.ts';
 import { endProbations } from '../trust/probation.ts';
 import { removeOrphaned } from '../media/picture-sweep.ts';
@@ -79,7 +79,7 @@ async function purge(ctx: Context, between: Between): Promise<void> {
   }
 }
 
-/** Bounds the inboxes that nobody reads: numbering events drops those beyond the newest. One that fails holds up no other. */
+/** Bounds the inboxes that nobody reads. One that fails holds up no other. */
 async function dropUnread(ctx: Context, between: Between): Promise<void> {
   const failures: Failures = new Map();
   let goesOn = true;
@@ -88,10 +88,12 @@ async function dropUnread(ctx: Context, between: Between): Promise<void> {
     goesOn = await between();
     for (const agentId of full) {
       for (let more = goesOn; more;) {
-        const write = ctx.engine.write(numberEvents, { agentId, evenHidden: true });
-        await write.catch((error: unknown) => failures.set(agentId, error));
+        more = await ctx.engine.write(dropWaiting, { agentId }).catch((error: unknown) => {
+          failures.set(agentId, error);
+          return false;
+        });
         goesOn = await between();
-        more = goesOn && !failures.has(agentId) && (await isFull(ctx, agentId));
+        more &&= goesOn;
       }
     }
     after = next;
@@ -127,19 +129,6 @@ async function countWaiting({ db }: ReadContext, after: string): Promise<Counted
     full: whole.filter(({ events }) => events > mostKept).map(({ id }) => id),
     next: isLast ? null : (whole.at(-1)?.id ?? null),
   };
-}
-
-/** Whether an agent has more events without a number than are kept. */
-async function isFull({ db }: ReadContext, agentId: string): Promise<boolean> {
-  const next = await db
-    .selectFrom('inbox')
-    .select('id')
-    .where('agent_id', '=', agentId)
-    .where('seq', 'is', null)
-    .limit(1)
-    .offset(sql.lit(mostKept))
-    .executeTakeFirst();
-  return next !== undefined;
 }
 
 /** Deletes revisions that were replaced too long ago. Returns whether there may be more. */
