@@ -260,6 +260,24 @@ describeInstances(
       assert.deepEqual(await shown(second), [null]);
     });
 
+    test('is kept of a report that is made again when the copy of the first has ended', async () => {
+      const [{ client }, { key }] = [await the().agent('Ivy'), await the().agent('Jon')];
+      const { post } = await client.publish({ title: 'Old', content: 'mild', status: 'published' });
+      const body = { url: post.url, reason: 'spam', explanation, goodFaith: true };
+      const first = assertOk(await the().call('POST', '/api/reports', { key, body }), 201);
+      the().clock.advance(31 * 24 * 3_600_000);
+      assert.deepEqual(await shown(String(first.at('report.id'))), [null]);
+      await client.updatePost(post.id, { content: 'bad' });
+      assertOk(await the().call('POST', '/api/reports', { key, body }));
+      const { db } = the().ctx();
+      const all = await db.selectFrom('reports').select('id').where('target_id', '=', post.id).execute();
+      const texts = await shown(...all.map((row) => row.id));
+      assert.deepEqual(
+        texts.filter((text) => text !== null),
+        ['Old\n\nbad'],
+      );
+    });
+
     test('is each text that was reported, whoever reported what came before', async () => {
       const [gus, hal] = [await the().agent('Gus'), await the().agent('Hal')];
       const send = async (url: string, key?: string) => {

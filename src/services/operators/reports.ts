@@ -115,14 +115,16 @@ export const storeReport = defineWrite('reports.store', async (tx, report: Store
   const taken = { snapshot: isTaken ? null : present.text, revision: present?.revision ?? null };
   if (known) {
     const { id } = known;
+    const isFurther = known.hasText === 1 || known.created_at < timestamp(tx.now() - keptDays * day);
     const kept = { name: said.name ?? known.name, email: said.email ?? known.email };
     await tx.db
       .updateTable('reports')
-      .set({ ...said, ...kept, updated_at: now, ...(isTaken || known.hasText ? {} : taken) })
+      .set({ ...said, ...kept, updated_at: now, ...(isTaken || isFurther ? {} : taken) })
       .where('id', '=', id)
       .execute();
-    if (!isTaken && known.hasText) {
-      // What was copied before stays there. A reporter has one open report of a target, and one mail of its decision.
+    if (!isTaken && isFurther) {
+      // What was copied before stays there, and of an old report nothing would be kept. A reporter has one open report of a
+      // target, and one mail of its decision.
       const further = { reporter: `${reporter} ${uuidv7(tx.now())}`, email: null };
       await insertReport(tx, { ...report, ...kept, ...further }, taken);
     }
