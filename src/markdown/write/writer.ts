@@ -217,7 +217,7 @@ class Writer {
     this.maths += tex.length;
     const html = this.maths <= mostMaths ? mathml(tex, isDisplayed, this.shrunk) : undefined;
     if (html !== undefined) return html;
-    const why = 'it is not TeX that can be set whole';
+    const why = 'it is not TeX that can be set whole, or would be too small to read where it stands';
     this.warn('unset_formula', `the formula '${shorten(tex)}' is shown as code: ${why}`);
     return `<code class="language-tex">${escape(tex)}</code>`;
   }
