@@ -2,6 +2,7 @@ import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { checksumFile, sha256Of, writeChecksum } from '../../platform/checksum.ts';
+import { hour } from '../../platform/durations.ts';
 import { syncPath } from '../../platform/private-file.ts';
 import { StartError, errorMessage } from '../../rules/failure.ts';
 import { readMeta, sqliteCode } from './sqlite.ts';
@@ -70,7 +71,7 @@ export async function backupInto(
 }
 
 /** Differences of clocks that are nothing to speak of, ms. */
-const clocksDiffer = 3_600_000;
+const clocksDiffer = hour;
 
 /**
  * The backups of a folder that are complete, newest first; those of a later time than `now` last, since they were made while

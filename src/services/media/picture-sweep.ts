@@ -1,12 +1,13 @@
 import type { Context, ReadContext, WriteContext } from '../../context.ts';
 import { defineWrite, timestamp } from '../../db/write.ts';
 import { createPictureStore, pictureBytes, removePicture } from '../../media/picture-store.ts';
+import { day } from '../../platform/durations.ts';
 import { errorCode, errorMessage } from '../../rules/failure.ts';
 import { countFile, pictureLock } from './pictures.ts';
 
 /** How long a file that no picture is stored in stays, ms. */
-const orphansKeptFor = 24 * 3_600_000;
-/** Files that one write removes. */
+const orphansKeptFor = day;
+/** Files that one write notes or removes. */
 const filesAtOnce = 20;
 
 /**
