@@ -140,7 +140,7 @@ function startChores(ctx: Context, isTrusted: () => boolean, mustStop: () => boo
   }, publishEvery);
 
   const looks = createLoop(async () => {
-    await byAge('files of pictures were not removed', (between) => sweepFiles(ctx, between));
+    await byAge('the folder of pictures was not examined', (between) => sweepFiles(ctx, between));
     return lookEvery * (0.75 + Math.random() / 2);
   }, Math.random() * firstLookWithin);
 

@@ -8,7 +8,7 @@ export type Checked = { readonly fault: string | null; readonly failure: string 
 const corrupt = 11;
 const notADatabase = 26;
 
-// Signals to the whole group, as of Ctrl-C, are for the parent, which ends this one.
+// Signals to the whole group, as of Ctrl-C, are for the parent, which ends this one; if it is killed, the check goes on to its end.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 // Runs SQLite's quick_check over the file that its argument names, and sends its parent the first fault, or null; or

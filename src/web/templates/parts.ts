@@ -94,7 +94,7 @@ function entry(post: PagePost, signed: boolean, level: 2 | 3): Markup {
   </article> `;
 }
 
-/** One that the author wrote is shown whole, since programs get all of it; the text of the post has all of any other. */
+/** One that the author wrote is shown whole, since programs get all of it; one made from the text is cut: the post has that text. */
 function excerptShown({ excerpt, excerptGiven }: PagePost): string {
   return excerptGiven ? excerpt : previewOf(excerpt);
 }
