@@ -72,10 +72,10 @@ async function waiting(
   at: 'created_at' | 'sent_at',
   isWaiting: RawBuilder<unknown>,
 ): Promise<Waiting> {
-  const { rows } = await sql<{ count: number | string; oldest: string | null }>`
-    select count(*) as count, min(${sql.ref(at)}) as oldest from ${sql.table(table)} where ${isWaiting}`.execute(
-    db,
-  );
+  const [time, rowsOf] = [sql.ref(at), sql.table(table)];
+  type Row = { count: number | string; oldest: string | null };
+  const counted = sql<Row>`select count(*) as count, min(${time}) as oldest from ${rowsOf} where ${isWaiting}`;
+  const { rows } = await counted.execute(db);
   const [{ count, oldest } = { count: 0, oldest: null }] = rows;
   return { count: Number(count), oldest };
 }
