@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { beginUsage } from '../admission/admission.ts';
 import type { Context } from '../context.ts';
 import { keywordsOf } from '../schemas/openapi.ts';
-import { dryRunQuery, dryRunSpellings } from '../schemas/posts.ts';
+import { dryRunQuery, sentDryRun } from '../schemas/posts.ts';
 import { createCheck } from '../schemas/validate.ts';
 import type { RateLimiter } from '../services/limits/rate-limiter.ts';
 import type { Operation } from './endpoint.ts';
@@ -19,11 +19,16 @@ export function hasDryRun(operation: Pick<Operation, 'query'> | undefined): bool
   return Object.hasOwn(keywordsOf(operation?.query).properties ?? {}, 'dryRun');
 }
 
-const check = createCheck(dryRunQuery, { spellings: dryRunSpellings, coerce: true });
+const checkDryRun = createCheck(dryRunQuery, { coerce: true });
+
+/** Undefined where nothing is said of it, or nothing that is understood. */
+function dryRunIn(sent: unknown): boolean | undefined {
+  return checkDryRun({ dryRun: sentDryRun(sent) }).value?.dryRun;
+}
 
 /** Whether a call asks for one in its query, which wins, or in the fields of its body; what counts as one must not publish. */
 export function asksForDryRun(query: unknown, fields: unknown = {}): boolean {
-  return check(query).value?.dryRun ?? check(fields).value?.dryRun ?? false;
+  return dryRunIn(query) ?? dryRunIn(fields) ?? false;
 }
 
 /**

@@ -21,6 +21,7 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
   const bodyOf = (body: unknown) => (operation.isBodyOptional ? (body ?? {}) : body);
   const needsBody = endpoint.body !== undefined && json.body(bodyOf(undefined)).faults.length > 0;
   const takesMarkdown = ofMarkdown !== null;
+  const mayBeDry = hasDryRun(operation);
 
   return (request: FastifyRequest, hasKey: boolean) => {
     const asked = request.query as Record<string, unknown>;
@@ -32,7 +33,7 @@ export function createInputCheck<A extends Auth, B extends Input | undefined, Q 
       markdown === null || !ofMarkdown
         ? [bodyOf(request.body), json]
         : [ofMarkdown.fields(markdown, asked), ofMarkdown];
-    if (hasDryRun(operation)) request.isDryRun = asksForDryRun(asked, sent);
+    if (mayBeDry) request.isDryRun = asksForDryRun(asked, sent);
     const query = checks.query(asked, hasKey)(asked, isRecord(sent) ? sent : {});
     const body = endpoint.body !== undefined || isRecord(sent) ? checks.body(sent) : null;
     const warnings = [

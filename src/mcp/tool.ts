@@ -6,11 +6,10 @@ import { AppError } from '../errors.ts';
 import { mcpConfiguration } from '../rules/agent-setup.ts';
 import { asTools, operations, type OperationId } from '../rules/calls.ts';
 import { isRecord } from '../rules/records.ts';
-import { dryRunRefusals, dryRunSpellings } from '../schemas/posts.ts';
+import { dryRunRefusals, dryRunSpellings, sentDryRun } from '../schemas/posts.ts';
 import {
   createCheck,
   repeatedWarnings,
-  respelt,
   throwIfFaulty,
   withWarnings,
   type CheckOptions,
@@ -107,10 +106,7 @@ export function tool<A extends Auth, I extends TObject | TUnsafe = TObject>(
   });
   const pick = pickerOf(definition.output);
   // It must hold for no call that would publish.
-  const isDryRun = (args: unknown) =>
-    hasDryRun &&
-    isRecord(args) &&
-    args[respelt(args, dryRunSpellings, ['dryRun']).get('dryRun') ?? 'dryRun'] === true;
+  const isDryRun = (args: unknown) => hasDryRun && sentDryRun(args) === true;
   return {
     policyFor: (args) => (isDryRun(args) ? null : policy),
     stores: (args) => !annotations.readOnlyHint && !isDryRun(args),

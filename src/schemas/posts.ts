@@ -1,6 +1,7 @@
 import { Type, type Static, type TOptional, type TUnsafe } from 'typebox';
 import type { FieldFault } from '../errors.ts';
 import { call, prose } from '../rules/calls.ts';
+import { isRecord } from '../rules/records.ts';
 import { editShapeFaults } from '../rules/edits/edit-shapes.ts';
 import {
   contentBytes,
@@ -10,7 +11,7 @@ import {
 } from '../rules/post-fields.ts';
 import { agent, answer, id, message, next, nullable, rate, text, time, url } from './answer-parts.ts';
 import { answeredFields, content, contentChanges, dryRun, postField } from './fields.ts';
-import type { Refusal } from './validate.ts';
+import { respelt, type Refusal } from './validate.ts';
 
 /** The fields of a post beside its content: also query parameters of a markdown body. */
 export const postProperties = Object.fromEntries(
@@ -97,6 +98,12 @@ function isNo(value: unknown): boolean {
 
 /** Other names of a dry run, which must not be done in earnest. */
 export const dryRunSpellings = { dryrun: 'dryRun' };
+
+/** What is sent for a dry run, in whatever spelling; undefined if nothing. */
+export function sentDryRun(sent: unknown): unknown {
+  if (!isRecord(sent)) return undefined;
+  return sent[respelt(sent, dryRunSpellings, ['dryRun']).get('dryRun') ?? 'dryRun'];
+}
 
 /** Other names of the time of publication, of which none may publish at once. */
 export const publishAtSpellings = Object.fromEntries(
